@@ -1,0 +1,73 @@
+"""Slots claimed ahead of their time, so that at the slot itself one POST is all there is to do.
+
+Shortly before a slot is due the ledger names it as `prepared`. Whoever wrote that may create the Job when the time has
+come without writing again: no other replica can have acted since, or the ledger would be theirs. That the Job was
+created then shows by the Job itself, or by its record in status, and the next write carries it into the ledger; an edit
+in between simply withdraws the name. The watermark stays where it is, because it never moves back.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cronwright.core.model import Claim, Ledger, Start, View
+from cronwright.core.names import job_name
+
+SHORTEST_LEAD, SPREAD = 10, 20
+"""Seconds before a slot at which it is prepared: from 10 to 29, by the schedule's UID, so that a full hour's claims are
+written one after the other and not all at once."""
+
+
+def lead(uid: str) -> int:
+    return SHORTEST_LEAD + zlib.crc32(uid.encode()) % SPREAD
+
+
+def promote(view: View, ledger: Ledger) -> Ledger:
+    """A prepared slot whose Job is there, or was, is a claim like any other."""
+    if ledger.prepared is None:
+        return ledger
+    claim = Claim(ledger.prepared, 1, "Schedule", ledger.prepared)
+    name = job_name(view.schedule.key.name, claim)
+    if name in view.runs or any(r["name"] == name for r in view.schedule.status.get("recentRuns") or ()):
+        return claimed(ledger, claim)
+    return ledger
+
+
+def claimed(ledger: Ledger, claim: Claim) -> Ledger:
+    """The ledger in which the prepared slot has become this claim."""
+    return replace(
+        ledger,
+        prepared=None,
+        watermark=max(ledger.watermark, claim.slot),
+        claims=(*ledger.claims, claim),
+        runs=ledger.runs + 1,
+        spent=ledger.spent + 1,
+        last_slot=claim.slot,
+    )
+
+
+def may_start_unwritten(view: View, before: Ledger, after: Ledger, starts: Sequence[Start]) -> bool:
+    """Whether all that is new is the claim of the slot that this replica prepared, and it starts now.
+
+    One that has to wait, for an earlier run or for a place, has no Job to show for it: it must be written.
+    """
+    if before.prepared is None or not (view.own and view.recorded and after.claims):
+        return False
+    claim = after.claims[-1]
+    if all(start.claim != claim for start in starts):
+        return False
+    on_time = claim.trigger == "Schedule" and not claim.token
+    return on_time and claim.slot == before.prepared and after == claimed(before, claim)
+
+
+def prepare(view: View, ledger: Ledger, *, passing: bool) -> Ledger:
+    """Name the next slot once its time is near; `passing`: slots do pass now, and could be run."""
+    timetable = view.schedule.timetable
+    wanted = timetable.next(ledger.watermark) if passing and timetable is not None else None
+    if wanted is not None and timetable is not None:
+        due = timetable.due(wanted)
+        if not due - lead(view.schedule.uid) <= view.now < due:
+            wanted = ledger.prepared if ledger.prepared == wanted else None
+    return ledger if ledger.prepared == wanted else replace(ledger, prepared=wanted)
