@@ -1,0 +1,1 @@
+"""The shell: events and time in, decisions of `core` carried out through the port. Nothing decides here."""

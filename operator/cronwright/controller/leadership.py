@@ -1,0 +1,366 @@
+"""Who acts on which schedules: each shard is a Lease, held by one replica at a time.
+
+A schedule belongs to the shard that its UID hashes to. Every replica watches everything and keeps a warm cache; only a
+shard's holder acts on its schedules. Holding is judged by a clock that never jumps and counted from the moment a
+renewal was *sent*, less a margin, while the others count from the moment they *saw* it: so a holder stops before
+anybody else may begin, whatever the wall clocks say. What a paused process may still do after that is fenced by the
+ledgers' compare-and-set and the Jobs' names; leadership is there so that replicas do not get into each other's way.
+
+The Leases come by the same watch as the claims do, so nobody polls: a standby sleeps until a Lease is due to expire,
+and a released one is taken as soon as its event arrives. With more than one shard each replica also keeps a member
+Lease, and shards are evened out one at a time: the fullest replica lets one go when another holds two fewer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import zlib
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from cronwright.cluster.port import LEASES, AlreadyExists, Cluster, ClusterError, Conflict, Json, NotFound, Unavailable
+from cronwright.core.model import MANAGED_BY
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_SHARD, _MEMBER = "cronwright-shard-", "cronwright-member-"
+_RETRY = 1.0
+_RANK_DELAY = 0.5
+_GOODBYE = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long a Lease holds, in seconds."""
+
+    duration: float = 15.0
+    """Without a renewal for this long, a shard may be taken over: the longest gap after a crash, plus a second."""
+    renewal: float = 4.0
+    """How often a holder renews: three times before it has to stop."""
+    margin: float = 3.0
+    """How long before the others may begin a holder that could not renew stops acting."""
+    call: float = 4.0
+    """The longest that one call to the API server may take: a slow answer must not cost the next renewal too."""
+
+    @classmethod
+    def lasting(cls, duration: float) -> Terms:
+        """The same proportions for another duration."""
+        return cls(duration, renewal=duration * 0.26, margin=duration * 0.2, call=duration * 0.26)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A Lease as last seen, and when, by our own clock."""
+
+    holder: str
+    version: int
+    uid: str
+    acquired: str
+    transitions: int
+    duration: float
+    changed: float
+
+
+def shard_of(uid: str, shards: int) -> int:
+    """Stable over restarts, replicas and Python versions."""
+    return zlib.crc32(uid.encode()) % shards
+
+
+class Leadership:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        identity: str,
+        namespace: str,
+        shards: int,
+        now: Callable[[], float],
+        monotonic: Callable[[], float],
+        acquired: Callable[[int], None],
+        terms: Terms | None = None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.shards = shards
+        self._cluster = cluster
+        self._identity = identity
+        self._namespace = namespace
+        self._now = now
+        self._monotonic = monotonic
+        self._acquired = acquired
+        self._terms = terms or Terms()
+        self._jitter = jitter
+        self._seen: dict[str, _Seen] = {}
+        self._until: dict[int, float] = {}
+        self._began = monotonic()
+        self._changed = asyncio.Event()
+
+    def holds(self, shard: int) -> bool:
+        return self._monotonic() < self._until.get(shard, float("-inf"))
+
+    def leads(self, uid: str) -> bool:
+        """Whether this replica may act on the object with this UID now."""
+        return self.holds(shard_of(uid, self.shards))
+
+    @property
+    def held(self) -> list[int]:
+        return [shard for shard in range(self.shards) if self.holds(shard)]
+
+    def observe(self, lease: Json, *, deleted: bool = False) -> None:
+        """Take note of a Lease of ours, from a watch or from an answer."""
+        meta, spec = lease["metadata"], lease.get("spec") or {}
+        name, version = meta["name"], int(meta["resourceVersion"])
+        if meta["namespace"] != self._namespace or not name.startswith((_SHARD, _MEMBER)):
+            return
+        known = self._seen.get(name)
+        if known is not None and version <= known.version:
+            return
+        if deleted:
+            self._seen.pop(name, None)
+            self._until.pop(_number(name), None)
+        else:
+            self._seen[name] = _Seen(
+                holder=spec.get("holderIdentity") or "",
+                version=version,
+                uid=meta["uid"],
+                acquired=spec.get("acquireTime") or "",
+                transitions=spec.get("leaseTransitions") or 0,
+                duration=float(spec.get("leaseDurationSeconds") or self._terms.duration),
+                changed=self._monotonic(),
+            )
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Campaign for every shard until cancelled, then let go of what is held."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for shard in range(self.shards):
+                    group.create_task(self._campaign(shard), name=f"shard-{shard}")
+                if self.shards > 1:
+                    group.create_task(self._be_a_member(), name="member")
+        finally:
+            await asyncio.shield(self._leave())
+
+    async def _campaign(self, shard: int) -> None:
+        while True:
+            try:
+                if not self.holds(shard):
+                    await self._seek(shard)
+                elif self._too_many(shard):
+                    await self._release(shard)
+                else:
+                    await self._renew(shard)
+            except ClusterError as error:
+                log.warning("shard %d: the API server: %s", shard, error)
+                await asyncio.sleep(_RETRY * (0.5 + self._jitter()))
+
+    # One shard
+
+    async def _seek(self, shard: int) -> None:
+        """Wait until the shard is free, and take it."""
+        while (wait := self._free_in(shard)) > 0:
+            await self._change(wait)
+        name = shard_name(shard)
+        try:
+            self.observe(await self._call(self._cluster.get(LEASES, self._namespace, name)))
+        except NotFound:
+            self._seen.pop(name, None)
+        if self._expires_in(shard) <= 0:
+            await self._write(shard)
+
+    async def _renew(self, shard: int) -> None:
+        await self._write(shard)
+        await self._change(self._terms.renewal * (0.9 + 0.2 * self._jitter()), shard)
+
+    async def _write(self, shard: int) -> None:
+        """Take or renew by compare-and-set. A conflict is somebody else's success, or an edit: look again."""
+        name, sent = shard_name(shard), self._monotonic()
+        known = self._seen.get(name)
+        try:
+            written = await self._put(name, known, self._identity)
+        except (Conflict, AlreadyExists, NotFound):
+            await self._look_again(shard)
+            return
+        self.observe(written)
+        # Asked only now: a renewal that was answered late is a shard taken anew, since its work has been put down.
+        was_held = self.holds(shard)
+        self._until[shard] = sent + self._terms.duration - self._terms.margin
+        if not was_held and self.holds(shard):
+            log.info("shard %d is ours", shard)
+            self._acquired(shard)
+
+    async def _look_again(self, shard: int) -> None:
+        name = shard_name(shard)
+        try:
+            self.observe(await self._call(self._cluster.get(LEASES, self._namespace, name)))
+        except NotFound:
+            self._seen.pop(name, None)
+        known = self._seen.get(name)
+        if known is None or known.holder != self._identity:
+            self._until.pop(shard, None)
+
+    async def _release(self, shard: int) -> None:
+        """Stop acting first, then say so."""
+        self._until.pop(shard, None)
+        known = self._seen.get(shard_name(shard))
+        if known is not None and known.holder == self._identity:
+            self.observe(await self._put(shard_name(shard), known, ""))
+            log.info("shard %d is free for others", shard)
+
+    def _expires_in(self, shard: int) -> float:
+        """Seconds until the shard may be taken, as far as is known here."""
+        seen = self._seen.get(shard_name(shard))
+        if seen is None or seen.holder in ("", self._identity):
+            return 0.0
+        return seen.changed + seen.duration - self._monotonic()
+
+    def _free_in(self, shard: int) -> float:
+        """The same, later for a replica that has more already: no stampede, and no need to even out afterwards."""
+        seen = self._seen.get(shard_name(shard))
+        if seen is not None and seen.holder == self._identity:
+            return 0.0
+        free = self._began if seen is None else seen.changed + (seen.duration if seen.holder else 0.0)
+        counts = self._counts()
+        mine = (counts[self._identity], self._identity)
+        rank = sum((count, name) < mine for name, count in counts.items())
+        return free + rank * _RANK_DELAY - self._monotonic()
+
+    # All shards
+
+    def _counts(self) -> Counter[str]:
+        """How many shards each live replica holds, this one included."""
+        counts: Counter[str] = Counter({self._identity: 0})
+        for name, seen in self._seen.items():
+            live = seen.holder and seen.changed + seen.duration > self._monotonic()
+            if live:
+                counts[seen.holder] += not name.startswith(_MEMBER)
+        return counts
+
+    def _too_many(self, shard: int) -> bool:
+        """Whether this is the shard that has to go now for the sake of a replica with two fewer."""
+        counts = self._counts()
+        if self.shards == 1 or shard != max(self.held, default=-1) or sum(counts.values()) < self.shards:
+            return False
+        fullest = max(counts, key=lambda name: (counts[name], name))
+        return fullest == self._identity and counts[fullest] >= min(counts.values()) + 2
+
+    async def _be_a_member(self) -> None:
+        name = member_name(self._identity)
+        while True:
+            try:
+                self.observe(await self._put(name, self._seen.get(name), self._identity))
+                await self._bury_the_dead()
+                await asyncio.sleep(self._terms.renewal * (0.9 + 0.2 * self._jitter()))
+            except (Conflict, AlreadyExists, NotFound):
+                await self._refresh(name)
+            except ClusterError as error:
+                log.warning("member Lease: the API server: %s", error)
+                await asyncio.sleep(_RETRY * (0.5 + self._jitter()))
+
+    async def _refresh(self, name: str) -> None:
+        try:
+            self.observe(await self._call(self._cluster.get(LEASES, self._namespace, name)))
+        except NotFound:
+            self._seen.pop(name, None)
+        except ClusterError:
+            await asyncio.sleep(_RETRY)
+
+    async def _bury_the_dead(self) -> None:
+        """Remove the member Leases of replicas that crashed long ago; the holder of shard 0 does it."""
+        if not self.holds(0):
+            return
+        long_ago = self._monotonic() - 20 * self._terms.duration
+        for name in [n for n, s in self._seen.items() if n.startswith(_MEMBER) and s.changed < long_ago]:
+            await self._bury(name)
+
+    async def _bury(self, name: str) -> None:
+        try:
+            lease = await self._call(self._cluster.get(LEASES, self._namespace, name))
+            await self._call(self._cluster.delete(LEASES, self._namespace, name, uid=lease["metadata"]["uid"]))
+        except (NotFound, Conflict):
+            pass
+        self._seen.pop(name, None)
+
+    async def _leave(self) -> None:
+        """A rollout hands over in the time of one write. Failing that, the Leases expire."""
+        mine = [shard for shard in range(self.shards) if self._is_mine(shard)]
+        self._until.clear()
+        try:
+            async with asyncio.timeout(_GOODBYE):
+                for shard in mine:
+                    await self._release(shard)
+                if self.shards > 1:
+                    await self._bury(member_name(self._identity))
+        except (ClusterError, TimeoutError) as error:
+            log.warning("leaving without a goodbye: %r", error)
+
+    def _is_mine(self, shard: int) -> bool:
+        seen = self._seen.get(shard_name(shard))
+        return seen is not None and seen.holder == self._identity
+
+    # Calls
+
+    async def _change(self, seconds: float, shard: int | None = None) -> None:
+        """Sleep that long, or until a Lease changes in a way that matters to the sleeper."""
+        deadline = self._monotonic() + seconds
+        while (left := deadline - self._monotonic()) > 0:
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(left):
+                    await self._changed.wait()
+            except TimeoutError:
+                return
+            if shard is None or not self.holds(shard) or self._too_many(shard):
+                return
+
+    async def _put(self, name: str, known: _Seen | None, holder: str) -> Json:
+        now = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        changed_hands = known is not None and holder not in ("", known.holder)
+        since = known.acquired if known is not None and known.acquired and not changed_hands else now
+        body: Json = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {
+                "name": name,
+                "namespace": self._namespace,
+                "labels": {"app.kubernetes.io/managed-by": MANAGED_BY},
+            },
+            "spec": {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": int(self._terms.duration),
+                "renewTime": now,
+                "acquireTime": since,
+                "leaseTransitions": (known.transitions if known else 0) + changed_hands,
+            },
+        }
+        if known is None:
+            return await self._call(self._cluster.create(LEASES, self._namespace, body))
+        # Without the UID, replacing a Lease that was deleted would make it anew, whatever version is named.
+        body["metadata"] |= {"resourceVersion": str(known.version), "uid": known.uid}
+        return await self._call(self._cluster.replace(LEASES, self._namespace, name, body))
+
+    async def _call(self, call: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(self._terms.call):
+                return await call
+        except TimeoutError:
+            raise Unavailable(f"no answer within {self._terms.call:g} s") from None
+
+
+def shard_name(shard: int) -> str:
+    return f"{_SHARD}{shard}"
+
+
+def member_name(identity: str) -> str:
+    return f"{_MEMBER}{identity}".lower().replace("_", "-")[:253]
+
+
+def _number(name: str) -> int:
+    """The shard that a Lease is about; -1 for a member's."""
+    return int(name.removeprefix(_SHARD)) if name.startswith(_SHARD) else -1

@@ -1,0 +1,37 @@
+"""How much is asked of the API server at once: more while it answers quickly, less when it says that it is too much.
+
+A fixed rate would be too low for a strong API server and too high for a weak one. The number of schedules worked on at
+once grows by one for each round of quick answers, and is halved by a 429, a 5xx or silence, as TCP does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+FEWEST, FIRST, MOST = 4, 32, 96
+SLOW = 2.0
+"""Seconds after which an answer counts as a sign of too much at once."""
+
+
+class Pace:
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._limit = float(FIRST)
+        self._lowered = float("-inf")
+
+    @property
+    def limit(self) -> int:
+        return int(self._limit)
+
+    def answered(self, seconds: float) -> None:
+        if seconds > SLOW:
+            self.refused()
+        else:
+            self._limit = min(MOST, self._limit + 1 / self._limit)
+
+    def refused(self) -> None:
+        """Halve, once for all that was under way at the time."""
+        now = self._monotonic()
+        if now - self._lowered >= 1.0:
+            self._limit = max(FEWEST, self._limit / 2)
+            self._lowered = now

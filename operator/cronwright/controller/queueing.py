@@ -1,0 +1,135 @@
+"""Which schedule is looked at next, and when: keys that are due now in two lanes, and a heap of those due later.
+
+What time brings goes before what events bring, because a slot cannot wait and a status can. Inside a lane namespaces
+take turns, so that one tenant's thousand runs do not delay another's single one. A key is never handed to two workers
+at once; if it is added while a worker has it, it comes again afterwards. Only the earliest wake-up of a key counts, so
+a schedule costs one heap entry however often it is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+
+from cronwright.core.model import Key
+
+LONGEST_SLEEP = 1.0
+"""Seconds after which the wall clock is read again: a clock that jumps is noticed, and no sleep drifts past a slot."""
+
+
+class _Lane:
+    """First come, first served inside a namespace; namespaces in turn."""
+
+    def __init__(self) -> None:
+        self._turns: OrderedDict[str, deque[Key]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return bool(self._turns)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._turns.values()))
+
+    def put(self, key: Key) -> None:
+        self._turns.setdefault(key.namespace, deque()).append(key)
+
+    def take(self) -> Key:
+        namespace, keys = self._turns.popitem(last=False)
+        key = keys.popleft()
+        if keys:
+            self._turns[namespace] = keys
+        return key
+
+
+class WorkQueue:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._due = _Lane()
+        self._touched = _Lane()
+        self._queued: set[Key] = set()
+        self._busy: set[Key] = set()
+        self._again: set[Key] = set()
+        self._wakes: dict[Key, float] = {}
+        self._heap: list[tuple[float, Key]] = []
+        self._takers: deque[asyncio.Future[None]] = deque()
+        self._sooner = asyncio.Event()
+
+    def add(self, keys: Iterable[Key]) -> None:
+        """Look at these as soon as a worker is free."""
+        for key in sorted(keys):  # sets come in; the order must not depend on the process's hash seed
+            self._add(key, self._touched)
+
+    def _add(self, key: Key, lane: _Lane) -> None:
+        if key in self._busy:
+            self._again.add(key)
+        elif key not in self._queued:
+            self._queued.add(key)
+            lane.put(key)
+            self._call_a_taker()
+
+    def wake(self, key: Key, at: float | None) -> None:
+        """Look at this one at that time, instead of at the time set before."""
+        if at is None:
+            self._wakes.pop(key, None)
+            return
+        if self._wakes.get(key) == at:
+            return
+        self._wakes[key] = at
+        heapq.heappush(self._heap, (at, key))
+        if self._heap[0][1] == key:
+            self._sooner.set()
+
+    def wake_by(self, key: Key, at: float) -> None:
+        """Look at this one at that time, unless it is woken earlier anyway."""
+        if self._wakes.get(key, at) >= at:
+            self.wake(key, at)
+
+    async def take(self) -> Key:
+        while not (self._due or self._touched):
+            taker = asyncio.get_running_loop().create_future()
+            self._takers.append(taker)
+            await taker
+        key = (self._due or self._touched).take()
+        self._queued.discard(key)
+        self._busy.add(key)
+        return key
+
+    def _call_a_taker(self) -> None:
+        """Wake one worker for one key: waking all of them for each would cost more than the work."""
+        while self._takers:
+            taker = self._takers.popleft()
+            if not taker.done():
+                taker.set_result(None)
+                return
+
+    def done(self, key: Key) -> None:
+        self._busy.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add((key,))
+
+    async def keep_time(self) -> None:
+        """Move keys whose time has come from the heap to the queue, for ever."""
+        before = self._now()
+        while True:
+            now = self._now()
+            if now < before - LONGEST_SLEEP:  # the clock jumped back: what was to come soon must not wait for it
+                self.add(self._wakes)
+            before = now
+            while self._heap and self._heap[0][0] <= now:
+                at, key = heapq.heappop(self._heap)
+                if self._wakes.get(key) == at:
+                    del self._wakes[key]
+                    self._add(key, self._due)
+            self._sooner.clear()
+            pause = min(LONGEST_SLEEP, self._heap[0][0] - now) if self._heap else LONGEST_SLEEP
+            try:
+                async with asyncio.timeout(pause):
+                    await self._sooner.wait()
+            except TimeoutError:
+                pass
+
+    @property
+    def depth(self) -> int:
+        return len(self._due) + len(self._touched)

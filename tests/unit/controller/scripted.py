@@ -1,0 +1,45 @@
+"""A port that answers from a script, for what can be said of watches without an API server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from cronwright.cluster.port import ClusterError, EventType, Json, Listing, Resource
+
+Step = tuple[EventType, Json] | ClusterError
+
+
+class ScriptedCluster:
+    """Lists and watches go through their scripts once; a watch whose script is used up is silent for ever."""
+
+    def __init__(self, listings: Sequence[Listing], watches: Sequence[Sequence[Step]] = ()) -> None:
+        self._listings = list(listings)
+        self._watches = list(watches)
+        self.asked_from: list[str] = []
+        """The versions that watches were opened at."""
+        self.finished = asyncio.Event()
+        """Every script has been gone through."""
+
+    async def list(
+        self, resource: Resource, *, namespace: str | None = None, selector: str = "", fields: str = ""
+    ) -> Listing:
+        return self._listings.pop(0)
+
+    async def watch(
+        self, resource: Resource, *, version: str, selector: str = ""
+    ) -> AsyncIterator[tuple[EventType, Json]]:
+        self.asked_from.append(version)
+        if not self._watches:
+            self.finished.set()
+            await asyncio.Event().wait()
+        for step in self._watches.pop(0):
+            if isinstance(step, ClusterError):
+                raise step
+            yield step
+
+    async def get(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    create = replace = patch = delete = get

@@ -1,0 +1,192 @@
+"""Mistakes that the simulator found, each as the smallest case that shows it (docs/simulation.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cronwright.cluster.port import SCHEDULES, Json, Resource
+from cronwright.controller.acting import Actor
+from cronwright.controller.store import LEDGER, Store
+from cronwright.core import ledger as ledgers
+from cronwright.core.decide import decide
+from cronwright.core.ledger import rebuild
+from cronwright.core.model import Claim, Decision, Key, Ledger, Outcome
+from cronwright.core.observe import fingerprint
+
+NOW = 1_790_000_000
+KEY = Key("default", "nightly")
+SPEC: Json = {"templateRef": {"name": "t"}, "schedule": {"interval": "10s"}, "concurrencyPolicy": "Queue"}
+OWNER = {"kind": "TaskSchedule", "name": "nightly", "uid": "u1", "controller": True}
+
+
+def schedule(version: int = 5, uid: str = "u1", **status: Any) -> Json:
+    meta = {"namespace": "default", "name": "nightly", "uid": uid, "generation": 1, "resourceVersion": str(version)}
+    return {"metadata": {**meta, "creationTimestamp": "2026-09-21T14:00:00Z"}, "spec": SPEC, "status": status}
+
+
+def job(slot: int, attempt: int = 1, version: int = 20, ended: str = "", **marks: str) -> Json:
+    annotations = {"slot": str(slot), "attempt": str(attempt), "trigger": "Schedule", **marks}
+    conditions = [{"type": ended, "status": "True", "lastTransitionTime": "2026-09-21T14:13:20Z"}] if ended else []
+    return {
+        "metadata": {
+            "namespace": "default",
+            "name": f"nightly-{slot}-{attempt}",
+            "uid": f"job-{slot}-{attempt}",
+            "resourceVersion": str(version),
+            "creationTimestamp": "2026-09-21T14:13:10Z",
+            "annotations": {f"cronwright.dev/{key}": value for key, value in annotations.items()},
+            "ownerReferences": [OWNER],
+        },
+        "spec": {},
+        "status": {"conditions": conditions},
+    }
+
+
+def lease(*claims: Claim, **counts: Any) -> Json:
+    ledger = Ledger(timing=fingerprint(SPEC), watermark=NOW, claims=claims, **counts)
+    meta = {"namespace": "default", "name": "c", "uid": "l", "resourceVersion": "10", "ownerReferences": [OWNER]}
+    return {"metadata": {**meta, "annotations": {LEDGER: ledgers.encode(ledger)}}, "spec": {}}
+
+
+def known(*jobs: Json, claims: tuple[Claim, ...] = (), spec: Json | None = None, **status: Any) -> Store:
+    store = Store()
+    ready = {"type": "Ready", "status": "True", "reason": "", "message": ""}
+    template = {"namespace": "default", "name": "t", "uid": "t", "generation": 1, "resourceVersion": "1"}
+    store.observe_template(
+        {
+            "metadata": template,
+            "spec": {"shell": {"script": "true"}, **(spec or {})},
+            "status": {"observedGeneration": 1, "conditions": [ready]},
+        }
+    )
+    store.observe_schedule(schedule(**status))
+    store.observe_lease(lease(*claims))
+    for each in jobs:
+        store.observe_job(each)
+    return store
+
+
+def decided(store: Store) -> Decision:
+    view = store.view(KEY, NOW + 5)
+    assert view is not None
+    return decide(view)
+
+
+def claim(slot: int, attempt: int = 1, ending: str = "") -> Claim:
+    return Claim(slot, attempt, "Schedule", slot, ending=ending)
+
+
+RETRY = '{"maxAttempts":3,"initialDelay":"1s"}'
+RECORD = {"slot": "2026-09-21T14:13:00Z", "trigger": "Schedule", "attempt": 1, "startedAt": "2026-09-21T14:13:00Z"}
+
+
+def test_a_decision_never_wakes_for_what_is_past() -> None:
+    """A finished Job that outlived its time to live, but is kept for its retry, made the controller turn in circles."""
+    failed = job(NOW - 20, ended="Failed", retry='{"maxAttempts":3,"initialDelay":"1h"}', ttl="1")
+    store = known(failed, claims=(claim(NOW - 20),))
+    store.runs["u1"][failed["metadata"]["name"]].outcome = Outcome("Transient")
+    wake = decided(store).wake
+    assert wake is not None
+    assert wake > NOW + 5
+
+
+def test_a_pause_is_written_at_once() -> None:
+    """It was only remembered, so every look found another moment of pausing, and a restart forgot it."""
+    store = known(job(NOW - 20, ended="Failed"), claims=(claim(NOW - 20),))
+    store.runs["u1"][f"nightly-{NOW - 20}-1"].outcome = Outcome("Permanent")
+    paused = store.schedules[KEY]
+    assert paused.spec is not None
+    paused.spec = paused.spec.model_copy(update={"pause_after_failures": 1})
+    decision = decided(store)
+    assert decision.ledger.paused
+    assert decision.write
+
+
+def test_nothing_starts_while_an_earlier_attempt_that_may_be_retried_is_inspected() -> None:
+    store = known(job(NOW - 20, ended="Failed", retry=RETRY), claims=(claim(NOW - 20), claim(NOW - 10)))
+    decision = decided(store)
+    assert decision.inspect == (f"nightly-{NOW - 20}-1",)
+    assert decision.starts == ()
+
+
+def test_a_run_that_status_shows_and_no_job_is_known_of_is_looked_for_first() -> None:
+    """The picture of the Jobs may be older than that of the schedules: its Job may well be running."""
+    name = f"nightly-{NOW - 20}-1"
+    store = known(claims=(claim(NOW - 20), claim(NOW - 10)), recentRuns=[{**RECORD, "name": name, "phase": "Running"}])
+    decision = decided(store)
+    assert decision.inspect == (name,)
+    assert decision.starts == ()
+    assert [record["phase"] for record in decision.status["recentRuns"]] == ["Running"]
+
+
+def test_a_claim_that_was_being_ended_never_starts_again() -> None:
+    decision = decided(known(claims=(claim(NOW - 20, ending="Replaced"),)))
+    assert decision.starts == ()
+    assert decision.inspect == (f"nightly-{NOW - 20}-1",)
+
+
+def test_a_ledger_made_anew_takes_nothing_before_the_last_edit_for_due() -> None:
+    store = known(observedGeneration=1)
+    record = store.schedules[KEY]
+    record.edited = NOW - 3
+    assert rebuild(record, {}).watermark == NOW - 3
+
+
+class Recorder:
+    """A cluster that takes patches and nothing else."""
+
+    def __init__(self) -> None:
+        self.patches: list[Json] = []
+
+    async def patch(self, resource: Resource, namespace: str, name: str, patch: Json, *, sub: str = "") -> Json:
+        self.patches.append(patch)
+        return patch
+
+
+async def test_a_status_patch_takes_away_what_a_map_no_longer_says() -> None:
+    """A merge patch kept the message of the skip before, so the status never came out as it was meant."""
+    cluster = Recorder()
+    port: Any = cluster
+    actor = Actor(port, Store(), lambda: NOW, "me")
+    old = {"lastSkip": {"slot": "a", "reason": "Forbidden", "message": "why"}}
+    await actor.write_status(SCHEDULES, KEY, "u1", old, {"lastSkip": {"slot": "b", "reason": "Excluded"}})
+    assert cluster.patches[0]["status"]["lastSkip"] == {"slot": "b", "reason": "Excluded", "message": None}
+
+
+async def test_a_status_is_written_only_to_the_very_schedule_it_tells_of() -> None:
+    """One that was made anew under the same name got the counts of its predecessor."""
+    cluster = Recorder()
+    port: Any = cluster
+    await Actor(port, Store(), lambda: NOW, "me").write_status(SCHEDULES, KEY, "u1", {}, {"runs": 1})
+    assert cluster.patches[0]["metadata"] == {"uid": "u1"}
+
+
+def test_a_job_that_no_watch_ever_told_of_is_found_missing() -> None:
+    """Known from the answer to its creation alone, and deleted before the watch was back, it stayed active for ever."""
+    store = known(job(NOW), claims=(claim(NOW),))
+    assert store.reconcile_jobs(set(), 19) == set(), "the listing is older than the Job"
+    assert store.reconcile_jobs(set(), 21) == {KEY}
+    assert store.runs["u1"][f"nightly-{NOW}-1"].gone
+
+
+def test_the_end_of_a_claimed_job_counts_even_if_its_beginning_was_not_seen() -> None:
+    store = known(claims=(claim(NOW),))
+    store.observe_job(job(NOW, version=21), deleted=True)
+    store.observe_job(job(NOW, version=20))
+    assert store.runs["u1"][f"nightly-{NOW}-1"].gone
+
+
+def test_an_old_event_does_not_bring_a_deleted_schedule_back() -> None:
+    store = known()
+    store.observe_schedule(schedule(version=30), deleted=True)
+    assert store.observe_schedule(schedule(version=29)) == set()
+    assert KEY not in store.schedules
+    assert store.observe_schedule(schedule(version=31, uid="u2")) == {KEY}
+
+
+def test_the_end_of_its_predecessor_does_not_take_a_schedule_away() -> None:
+    """The auditor told it of every schedule that was made anew between two audits."""
+    store = known()
+    store.observe_schedule(schedule(version=31, uid="u2"))
+    store.observe_schedule(schedule(version=32, uid="u1"), deleted=True)
+    assert store.schedules[KEY].uid == "u2"

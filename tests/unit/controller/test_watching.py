@@ -1,0 +1,198 @@
+"""Watches through what API servers and networks do to them: places lost, events twice, events out of order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tests.unit.controller.scripted import ScriptedCluster, Step
+
+from cronwright.cluster.port import JOBS, SCHEDULES, Expired, Json, Listing, Unavailable
+from cronwright.controller import operator as operator_module
+from cronwright.controller import watching
+from cronwright.controller.operator import Operator
+from cronwright.controller.store import Store
+from cronwright.controller.watching import Watch
+from cronwright.core.model import Key
+
+OWNER = "owner-uid"
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "FIRST_DELAY", 0.0)
+
+
+def job(name: str, version: int, *, uid: str = "", finished: bool = False) -> Json:
+    conditions = [{"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T00:00:09Z"}]
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "uid": uid or f"uid-{name}",
+            "resourceVersion": str(version),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "ownerReferences": [{"kind": "TaskSchedule", "name": "s", "uid": OWNER, "controller": True}],
+            "annotations": {
+                "cronwright.dev/slot": "1767225600",
+                "cronwright.dev/attempt": "1",
+                "cronwright.dev/trigger": "Schedule",
+            },
+        },
+        "status": {"conditions": conditions if finished else []},
+    }
+
+
+async def watched(cluster: ScriptedCluster) -> list[tuple[str, bool]]:
+    """What an observer hears, as (name, deleted), until the script is over."""
+    heard: list[tuple[str, bool]] = []
+
+    def observe(obj: Json, *, deleted: bool = False) -> None:
+        heard.append((obj["metadata"]["name"], deleted))
+
+    await follow(Watch(cluster, JOBS, "", observe), cluster)
+    return heard
+
+
+async def follow(watch: Watch, cluster: ScriptedCluster) -> None:
+    await watch.sync()
+    following = asyncio.create_task(watch.follow())
+    try:
+        async with asyncio.timeout(30):
+            await cluster.finished.wait()
+    finally:
+        following.cancel()
+        await asyncio.wait([following])
+
+
+async def test_a_broken_watch_goes_on_from_its_last_event_without_listing() -> None:
+    cluster = ScriptedCluster(
+        [Listing([job("a", 1)], "5")],
+        [[("ADDED", job("b", 7)), Unavailable("gone away")], [("DELETED", job("a", 9))]],
+    )
+    assert await watched(cluster) == [("a", False), ("b", False), ("a", True)]
+    assert cluster.asked_from == ["5", "7", "9"]
+
+
+async def test_a_bookmark_moves_the_place_to_go_on_from() -> None:
+    bookmark = {"metadata": {"resourceVersion": "30"}}
+    cluster = ScriptedCluster([Listing([], "5")], [[("BOOKMARK", bookmark), Unavailable("gone away")]])
+    assert await watched(cluster) == []
+    assert cluster.asked_from == ["5", "30"]
+
+
+async def test_an_expired_watch_lists_again_and_reports_what_vanished_meanwhile() -> None:
+    cluster = ScriptedCluster(
+        [Listing([job("kept", 1), job("vanished", 2)], "5"), Listing([job("kept", 1), job("new", 8)], "9")],
+        [[Expired("too old")]],
+    )
+    heard = await watched(cluster)
+    assert heard == [("kept", False), ("vanished", False), ("kept", False), ("new", False), ("vanished", True)]
+    assert cluster.asked_from == ["5", "9"]
+
+
+async def test_what_was_made_anew_under_its_name_is_not_reported_as_deleted() -> None:
+    cluster = ScriptedCluster(
+        [Listing([job("a", 1, uid="old")], "5"), Listing([job("a", 8, uid="new")], "9")], [[Expired("too old")]]
+    )
+    assert await watched(cluster) == [("a", False), ("a", False)]
+
+
+EVENTS: Sequence[Step] = [
+    ("ADDED", job("a", 10)),
+    ("MODIFIED", job("a", 11)),
+    ("MODIFIED", job("a", 12, finished=True)),
+]
+
+
+@pytest.mark.parametrize(
+    "order", [[0, 1, 2], [0, 0, 1, 1, 2, 2], [2, 1, 0], [1, 2, 0, 1], [0, 2, 1]], ids=lambda order: str(order)
+)
+async def test_events_that_come_twice_or_out_of_order_leave_the_latest(order: list[int]) -> None:
+    store = Store()
+    cluster = ScriptedCluster([Listing([], "5")], [[EVENTS[index] for index in order]])
+
+    def observe(obj: Json, *, deleted: bool = False) -> None:
+        store.observe_job(obj, deleted=deleted)
+
+    await follow(Watch(cluster, JOBS, "", observe), cluster)
+    run = store.runs[OWNER]["a"]
+    assert (run.version, run.phase, run.gone) == (12, "Succeeded", False)
+
+
+async def test_an_event_after_a_deletion_does_not_bring_a_job_back() -> None:
+    store = Store()
+    for obj, deleted in ((job("a", 10), False), (job("a", 12), True), (job("a", 11), False), (job("a", 13), False)):
+        store.observe_job(obj, deleted=deleted)
+    assert store.runs[OWNER]["a"].gone
+
+
+def schedule(uid: str, version: int) -> Json:
+    meta: dict[str, Any] = {"namespace": "ns", "name": "s", "uid": uid, "generation": 1}
+    meta |= {"resourceVersion": str(version), "creationTimestamp": "2026-01-01T00:00:00Z"}
+    spec = {"templateRef": {"name": "t"}, "schedule": {"interval": "1h"}}
+    return {"metadata": meta, "spec": spec}
+
+
+class _Listed(ScriptedCluster):
+    """A cluster with these schedules and no templates."""
+
+    async def list(self, resource: Any, **_: Any) -> Listing:
+        return await super().list(resource) if resource == SCHEDULES else Listing([], "1")
+
+
+async def test_the_auditor_finds_a_schedule_that_was_deleted_unseen() -> None:
+    operator = Operator(_Listed([Listing([schedule("u", 3)], "4"), Listing([], "9")]), identity="test")
+    await operator.audit()
+    assert Key("ns", "s") in operator.engine.store.schedules
+    await operator.audit()
+    assert operator.engine.store.schedules == {}
+
+
+async def test_the_auditor_keeps_a_schedule_that_was_made_anew_under_its_name() -> None:
+    listings = [Listing([schedule("old", 3)], "4"), Listing([schedule("new", 8)], "9")]
+    operator = Operator(_Listed(listings), identity="test")
+    await operator.audit()
+    await operator.audit()
+    assert [known.uid for known in operator.engine.store.schedules.values()] == ["new"]
+
+
+async def test_a_watch_that_lost_its_place_calls_for_an_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_module, "AUDIT_DELAY", 0.0)
+    operator = Operator(_Listed([]), identity="test")
+    audited = asyncio.Event()
+
+    async def audit() -> None:
+        audited.set()
+
+    monkeypatch.setattr(operator, "audit", audit)
+    auditing = asyncio.create_task(operator._audit_for_ever())
+    expired = ScriptedCluster([Listing([], "5"), Listing([], "9")], [[Expired("too old")]])
+    await follow(Watch(expired, JOBS, "", lambda *_, **__: None, operator.audit_soon), expired)
+    async with asyncio.timeout(30):
+        await audited.wait()
+    auditing.cancel()
+    await asyncio.wait([auditing])
+
+
+async def test_an_audit_that_failed_is_repeated_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_module, "AUDIT_DELAY", 0.0)
+    operator = Operator(_Listed([]), identity="test")
+    answers: list[Exception | None] = [Unavailable("no answer"), None]
+    done = asyncio.Event()
+
+    async def audit() -> None:
+        answer = answers.pop(0)
+        if answer is not None:
+            raise answer
+        done.set()
+
+    monkeypatch.setattr(operator, "audit", audit)
+    operator.audit_soon()
+    auditing = asyncio.create_task(operator._audit_for_ever())
+    async with asyncio.timeout(30):
+        await done.wait()
+    auditing.cancel()
+    await asyncio.wait([auditing])
