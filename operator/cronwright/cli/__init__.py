@@ -1,0 +1,1 @@
+"""The command line: the operator, and the offline tools on the same code."""
