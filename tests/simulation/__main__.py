@@ -1,0 +1,78 @@
+"""`make simulate SEEDS=10000` runs that many histories on all cores; `make simulate SEED=7` tells one, line by line."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+
+import orjson
+from tests.simulation.history import Result, simulate
+from tests.simulation.plan import plan_of
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1000, help="how many histories")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--seed", type=int, help="tell this one history")
+    given = parser.parse_args()
+    if given.seed is not None:
+        return tell(given.seed)
+    return run(range(given.first, given.first + given.seeds))
+
+
+def tell(seed: int) -> int:
+    plan = plan_of(seed)
+    _print(f"replicas {plan.replicas}, shards {plan.shards}, {plan.weather}, {plan.habits}")
+    _print(f"disasters {plan.disasters}, deeds {plan.deeds}, sore points {plan.sore_points}, skews {plan.skews}")
+    for body in (*plan.templates, *plan.schedules):
+        _print(orjson.dumps(body).decode())
+    result = simulate(seed, traced=True)
+    for line in result.trace:
+        _print(line)
+    return 1 if result.violations else 0
+
+
+def run(seeds: range) -> int:
+    began = time.monotonic()
+    totals: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    failed = []
+    with multiprocessing.Pool(os.cpu_count(), maxtasksperchild=2000) as pool:
+        for done, result in enumerate(pool.imap_unordered(_one, seeds, chunksize=10), start=1):
+            faults.update(result.faults)
+            totals.update(steps=result.steps, seconds=int(result.seconds), jobs=result.jobs, holes=result.holes)
+            if result.violations:
+                failed.append(result.seed)
+                _print(f"seed {result.seed}: {result.violations[0]}")
+                _print(f"  replay: make simulate SEED={result.seed}")
+            if done % 1000 == 0:
+                _print(f"... {done} of {len(seeds)} histories, {time.monotonic() - began:.0f} s")
+    _print(
+        f"histories {len(seeds)}, failed {len(failed)}, steps {totals['steps']}, "
+        f"virtual hours {totals['seconds'] / 3600:.0f}, Jobs {totals['jobs']}, "
+        f"not promised {totals['holes']}, seconds {time.monotonic() - began:.0f}"
+    )
+    _print("faults: " + ", ".join(f"{kind} {count}" for kind, count in faults.most_common()))
+    return 1 if failed else 0
+
+
+def _one(seed: int) -> Result:
+    result = simulate(seed)
+    if seed % 25 == 0:
+        gc.collect()
+    return result
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

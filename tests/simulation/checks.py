@@ -1,0 +1,293 @@
+"""What must hold, watched at the API server: after every committed write, and once all faults have stopped.
+
+The checks trust nothing that the controller says of itself: they read the writes that arrive, remember every Job that
+ever existed, and count slots by `oracle.py`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.simulation.apiserver import ApiServer, Change
+from tests.simulation.controllers import ended
+from tests.simulation.oracle import slots
+
+from cronwright.cluster.port import JOBS, LEASES, PODS, SCHEDULES, Json
+from cronwright.controller.store import LEDGER
+from cronwright.core import ledger as ledgers
+from cronwright.core.model import PREFIX, Ledger
+from cronwright.timing import parse_instant
+
+PERSON = "person"
+TIMING = ("schedule", "startsAt", "expiresAt", "suspend", "maxRuns")
+LEASE_SECONDS = 15
+Identity = tuple[int, str, int]
+"""Slot, token, attempt."""
+
+
+@dataclass(slots=True)
+class Story:
+    """All that ever happened to one schedule."""
+
+    name: str
+    created: int
+    spec: Json
+    watermark: int = 0
+    ledger: Ledger | None = None
+    jobs: defaultdict[Identity, list[str]] = field(default_factory=lambda: defaultdict(list))
+    by_hand: set[Identity] = field(default_factory=set)
+    """Identities whose Job a person deleted."""
+    claimed: dict[Identity, int] = field(default_factory=dict)
+    """When an identity first stood in the ledger."""
+    removed: dict[Identity, int] = field(default_factory=dict)
+    """When an identity's Job was deleted."""
+    fences: dict[str, int] = field(default_factory=dict)
+    """When each process last wrote the ledger."""
+    completed: set[tuple[int, str]] = field(default_factory=set)
+    policies: set[str] = field(default_factory=set)
+    budgets: set[int | None] = field(default_factory=set)
+    retimed: bool = False
+    paused: bool = False
+    forgotten: bool = False
+    """A person deleted its Lease."""
+    witnesses: frozenset[str] = frozenset()
+    """The processes that were alive then, and may know what it said."""
+    amnesia: bool = False
+    """The Lease was written anew by a process that could not know what it had said."""
+    deleted: bool = False
+
+
+class Checks:
+    def __init__(
+        self,
+        server: ApiServer,
+        report: Callable[[str], None],
+        now: Callable[[], float],
+        alive: Callable[[], frozenset[str]],
+    ) -> None:
+        self._server = server
+        self._alive = alive
+        self._report = report
+        self._now = now
+        self.stories: dict[str, Story] = {}
+        self._two_leaders_until = float("-inf")
+        """A person deleted a shard's Lease: its holder may not know yet, while another has taken it."""
+        self.writes = 0
+        """Those of the replicas."""
+        self.holes = 0
+        """Runs repeated through the one hole that docs/simulation.md describes."""
+
+    def hear(self, change: Change) -> None:
+        renewal = change.resource is LEASES and "ownerReferences" not in change.obj["metadata"]
+        self.writes += change.by.startswith("replica") and not renewal
+        if change.resource is SCHEDULES:
+            self._schedule(change)
+        elif change.resource is LEASES:
+            self._lease(change)
+        elif change.resource is JOBS:
+            self._job(change)
+
+    def _schedule(self, change: Change) -> None:
+        meta, spec = change.obj["metadata"], change.obj["spec"]
+        if change.type == "ADDED":
+            created = parse_instant(meta["creationTimestamp"])
+            # A single time in the second of its creation still runs.
+            self.stories[meta["uid"]] = Story(meta["name"], created, spec, watermark=created - 1)
+        story = self.stories[meta["uid"]]
+        if any(story.spec.get(key) != spec.get(key) for key in TIMING):
+            story.retimed = True
+        story.spec = spec
+        story.policies.add(spec.get("concurrencyPolicy", "Forbid"))
+        story.budgets.add(spec.get("maxRuns"))
+        if change.type == "DELETED":
+            story.deleted = True
+
+    # The ledger
+
+    def _lease(self, change: Change) -> None:
+        text = (change.obj["metadata"].get("annotations") or {}).get(LEDGER)
+        if change.type == "DELETED" and change.by == PERSON and "ownerReferences" not in change.obj["metadata"]:
+            self._two_leaders_until = self._now() + LEASE_SECONDS
+        story = self._story(change.obj)
+        if text is None or story is None or story.deleted:
+            return
+        if change.type == "DELETED":
+            if change.by == PERSON:
+                story.forgotten = True
+                story.witnesses = self._alive()
+            return
+        ledger = ledgers.decode(text)
+        outdated = ledger.watermark < story.watermark  # it was deleted before its last words had reached the writer
+        if change.type == "ADDED" and story.forgotten and (outdated or change.by not in story.witnesses):
+            story.amnesia = True
+            story.watermark = ledger.watermark
+        story.fences[change.by] = change.version
+        for claim in ledger.claims:
+            story.claimed.setdefault((claim.slot, claim.token, claim.attempt), change.version)
+        if ledger.watermark < story.watermark:
+            self._report(f"{story.name}: the watermark moved back from {story.watermark} to {ledger.watermark}")
+        story.watermark = max(story.watermark, ledger.watermark)
+        story.ledger = ledger
+        story.paused |= bool(ledger.paused)
+        budget = next(iter(story.budgets)) if len(story.budgets) == 1 else None
+        if budget is not None and ledger.spent > budget:
+            self._report(f"{story.name}: {ledger.spent} runs were claimed, maxRuns is {budget}")
+
+    # Jobs
+
+    def _job(self, change: Change) -> None:
+        job = change.obj
+        story = self._story(job)
+        if story is None:
+            return
+        identity = _identity(job)
+        if story.deleted and change.type == "ADDED":
+            self.holes += 1
+            return
+        if ended(job) == "Complete":
+            story.completed.add(identity[:2])
+        if change.type == "DELETED":
+            if change.by == PERSON:
+                story.by_hand.add(identity)
+            story.removed[identity] = change.version
+        if change.type != "ADDED":
+            return
+        self._once(story, identity, job, change.by)
+        self._due(story, identity)
+        if self._now() < self._two_leaders_until:
+            self.holes += 1
+        else:
+            self._claimed(story, identity)
+            self._apart(story, job)
+        story.jobs[identity].append(job["metadata"]["uid"])
+        firsts = sum(attempt == 1 and not token for _, token, attempt in story.jobs)
+        budget = next(iter(story.budgets)) if len(story.budgets) == 1 else None
+        if budget is not None and firsts > budget and not story.amnesia:
+            self._report(f"{story.name}: {firsts} runs were started, maxRuns is {budget}")
+
+    def _once(self, story: Story, identity: Identity, job: Json, by: str) -> None:
+        """At most one Job ever; the exceptions are those of docs/simulation.md, "What is not promised"."""
+        if not story.jobs.get(identity):
+            return
+        if identity in story.by_hand or story.amnesia:
+            self.holes += 1
+            return
+        self._report(f"{story.name}: a second Job for {identity}: {job['metadata']['name']}")
+
+    def _claimed(self, story: Story, identity: Identity) -> None:
+        slot, token, attempt = identity
+        claims = story.ledger.claims if story.ledger is not None else ()
+        prepared = story.ledger is not None and identity == (story.ledger.prepared, "", 1)
+        if not prepared and not any((c.slot, c.token, c.attempt) == (slot, token, attempt) for c in claims):
+            self._report(f"{story.name}: a Job for {identity}, which the ledger does not claim")
+
+    def _due(self, story: Story, identity: Identity) -> None:
+        slot, token, _ = identity
+        if token or story.retimed:
+            return
+        if (slot, False) not in slots(story.spec, story.created, slot - 1, slot):
+            self._report(f"{story.name}: a Job for {slot}, which is no slot")
+
+    def _apart(self, story: Story, job: Json) -> None:
+        """Forbid, Replace and Queue: a run starts when no pod of another can run any more."""
+        if "Allow" in story.policies:
+            return
+        uid = job["metadata"]["uid"]
+        for other in self._server.peek(JOBS):
+            if other["metadata"]["uid"] != uid and self._story(other) is story and not ended(other):
+                name, running = job["metadata"]["name"], other["metadata"]["name"]
+                self._report(f"{story.name}: {name} started while {running} was running ({story.policies})")
+
+    def _story(self, obj: Json) -> Story | None:
+        refs = obj["metadata"].get("ownerReferences") or ()
+        return next((self.stories[ref["uid"]] for ref in refs if ref["uid"] in self.stories), None)
+
+    # At the end
+
+    def accounts(self) -> None:
+        """Every slot was run or skipped with a reason. Asked when the faults are over and the schedules still run."""
+        for story in self._standing():
+            ledger = story.ledger
+            if ledger is None:
+                self._report(f"{story.name}: has no ledger")
+                continue
+            if story.retimed or story.forgotten or story.paused:
+                continue
+            since = story.created - ("at" in story.spec["schedule"])
+            due = slots(story.spec, story.created, since, ledger.watermark)
+            told = ledger.runs + sum(ledger.skips.values())
+            if told != len(due):
+                self._report(f"{story.name}: {len(due)} slots were due, {ledger.runs} runs and {ledger.skips} tell")
+            self._caught_up(story, ledger)
+
+    def _caught_up(self, story: Story, ledger: Ledger) -> None:
+        budget = story.spec.get("maxRuns")
+        spent = ledger.spent + (ledger.prepared is not None and self._was_prepared(story, ledger.prepared))
+        if story.spec.get("suspend") or (budget is not None and spent >= budget):
+            return
+        slack = 10 + int(story.spec["schedule"].get("jitter", "0s").removesuffix("s"))
+        passed = slots(story.spec, story.created, ledger.watermark, int(self._now()) - slack)
+        # Excluded ones are counted with the next run, and one that was prepared enters the ledger with the next write.
+        late = [slot for slot, excluded in passed if not excluded and not self._was_prepared(story, slot)]
+        if late:
+            self._report(f"{story.name}: {len(late)} slots are due since {late[0]} and not accounted for")
+
+    @staticmethod
+    def _was_prepared(story: Story, slot: int) -> bool:
+        return story.ledger is not None and slot == story.ledger.prepared and bool(story.jobs.get((slot, "", 1)))
+
+    def rest(self) -> None:
+        """All is quiet: status, ledger and Jobs tell the same."""
+        schedules = {obj["metadata"]["uid"]: obj for obj in self._server.peek(SCHEDULES)}
+        unfinished: defaultdict[str, list[str]] = defaultdict(list)
+        for job in self._server.peek(JOBS):
+            if "ownerReferences" not in job["metadata"]:
+                continue
+            owner = job["metadata"]["ownerReferences"][0]["uid"]
+            if owner not in schedules:
+                self._report(f"the Job {job['metadata']['name']} outlived its schedule")
+            elif not ended(job):
+                unfinished[owner].append(job["metadata"]["name"])
+        for lease in self._server.peek(LEASES):
+            refs = lease["metadata"].get("ownerReferences")
+            if refs and refs[0]["uid"] not in schedules:
+                self._report(f"the Lease {lease['metadata']['name']} outlived its schedule")
+        if any(True for _ in self._server.peek(PODS)) and not any(True for _ in self._server.peek(JOBS)):
+            self._report("pods outlived their Jobs")
+        for uid, schedule in schedules.items():
+            self._tells_the_truth(self.stories[uid], schedule, unfinished[uid])
+
+    def _tells_the_truth(self, story: Story, schedule: Json, unfinished: list[str]) -> None:
+        status, ledger, name = schedule.get("status") or {}, story.ledger, story.name
+        if ledger is None:
+            return
+        if status.get("observedGeneration") != schedule["metadata"]["generation"]:
+            self._report(f"{name}: status is of generation {status.get('observedGeneration')}")
+        if unfinished or status.get("active"):
+            self._report(f"{name}: still active: Jobs {unfinished}, status {status.get('active')}")
+        for field_ in ("runs", "missed"):
+            if status.get(field_, 0) != getattr(ledger, field_):
+                self._report(f"{name}: status.{field_} is {status.get(field_)}, ledger {getattr(ledger, field_)}")
+        if dict(ledger.skips) != status.get("skips", {}):
+            self._report(f"{name}: status.skips is {status.get('skips')}, ledger {dict(ledger.skips)}")
+        over = sum(status.get(field_, 0) for field_ in ("succeeded", "failed", "cancelled"))
+        waiting = status.get("queued", 0)
+        if over + waiting != ledger.runs and not story.forgotten:
+            self._report(f"{name}: {ledger.runs} runs, but {over} are over and {waiting} wait")
+        if status.get("retrying"):
+            self._report(f"{name}: still retrying")
+        if story.forgotten:
+            return
+        undisturbed = "Replace" not in story.policies and not story.by_hand
+        if undisturbed and status.get("succeeded", 0) != len(story.completed):
+            self._report(f"{name}: status.succeeded is {status.get('succeeded', 0)}, Jobs say {len(story.completed)}")
+
+    def _standing(self) -> list[Story]:
+        return [story for story in self.stories.values() if not story.deleted]
+
+
+def _identity(job: Json) -> Identity:
+    marks = job["metadata"]["annotations"]
+    return int(marks[PREFIX + "slot"]), marks.get(PREFIX + "request", ""), int(marks[PREFIX + "attempt"])

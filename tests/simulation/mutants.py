@@ -1,0 +1,146 @@
+"""Deliberately broken controllers, to show that the simulator would notice: each is one mistake, made by a patch.
+
+The first five are the mistakes that this design exists to avoid. The others undo a mend each, of a bug that the
+simulator itself has found. Each seed was searched for with the mutant in place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest import mock
+
+from tests.simulation.network import Link
+
+from cronwright.cluster.port import JOBS, Cluster, Json, NotFound, Resource
+from cronwright.controller import engine as engines
+from cronwright.controller.acting import Actor
+from cronwright.controller.engine import Engine
+from cronwright.controller.leadership import Leadership
+from cronwright.controller.store import Store
+from cronwright.core import decide as deciding
+from cronwright.core.decide import decide as decide_well
+from cronwright.core.ledger import rebuild
+from cronwright.core.model import Decision, Key, Ledger, Problem, Schedule, Start, Template, View
+from cronwright.core.observe import run_from
+from cronwright.core.progress import Progress
+from cronwright.core.requests import answer
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    mistake: str
+    seed: int
+    """The history that catches it."""
+    break_: Callable[[], AbstractContextManager[Any]]
+
+
+def claim_after_create() -> AbstractContextManager[Any]:
+    original = Engine._act
+
+    async def act(self: Engine, view: View, decision: Decision) -> bool:
+        for start in decision.starts:
+            await self._actor.start(view.schedule, view.template, decision.ledger, start)
+        acted = await original(self, view, replace(decision, starts=()))
+        return acted or bool(decision.starts)
+
+    return mock.patch.object(Engine, "_act", act)
+
+
+def no_compare_and_set() -> AbstractContextManager[Any]:
+    original = Link.replace
+
+    async def blind(self: Link, resource: Resource, namespace: str, name: str, body: Json) -> Json:
+        body["metadata"].pop("resourceVersion", None)
+        return await original(self, resource, namespace, name, body)
+
+    return mock.patch.object(Link, "replace", blind)
+
+
+def watermark_from_status() -> AbstractContextManager[Any]:
+    original = decide_well
+
+    def decide(view: View) -> Decision:
+        return original(replace(view, ledger=rebuild(view.schedule, view.runs)))
+
+    return mock.patch.object(engines, "decide", decide)
+
+
+def adopt_anybodys_job() -> AbstractContextManager[Any]:
+    async def adopt(self: Actor, schedule: Schedule, _template: Template | None, start: Start) -> bool:
+        try:
+            job = await self._cluster.get(JOBS, schedule.key.namespace, start.name)
+        except NotFound:
+            return False
+        run = run_from(job)
+        if run is not None:
+            self._store.runs[schedule.uid][run.name] = run
+        return True
+
+    return mock.patch.object(Actor, "_adopt", adopt)
+
+
+def wake_for_what_is_past() -> AbstractContextManager[Any]:
+    original = decide_well
+
+    def decide(view: View) -> Decision:
+        decision = original(view)
+        past = [run.finished + run.ttl for run in view.runs.values() if run.ttl and run.finished and run.standing]
+        return replace(decision, wake=min(past)) if past else decision
+
+    return mock.patch.object(engines, "decide", decide)
+
+
+def run_on_while_inspecting() -> AbstractContextManager[Any]:
+    """A failed attempt that is being looked at counts as over, though it may be tried again."""
+
+    def admit(view: View, ledger: Ledger, problem: Problem | None) -> Ledger:
+        return deciding._settle(view, answer(view, deciding._let_lapse(view, ledger), problem), problem)
+
+    unfinished = property(lambda self: self.state in ("Waiting", "Active", "Retrying"))
+    patches = contextlib.ExitStack()
+    patches.enter_context(mock.patch.object(Progress, "unfinished", unfinished))
+    patches.enter_context(mock.patch.object(deciding, "_admit", admit))
+    return patches
+
+
+def no_fencing() -> AbstractContextManager[Any]:
+    """A ledger is trusted whoever wrote it last, and however old our memory of it is."""
+    original = Store.view
+
+    def view(self: Store, key: Key, now: float) -> View | None:
+        seen = original(self, key, now)
+        return None if seen is None else replace(seen, own=True)
+
+    return mock.patch.object(Store, "view", view)
+
+
+def wall_clock_lease() -> AbstractContextManager[Any]:
+    """A Lease is judged by the clock on the wall, which jumps."""
+    original = Leadership.__init__
+
+    def init(self: Leadership, cluster: Cluster, **given: Any) -> None:
+        original(self, cluster, **{**given, "monotonic": given["now"]})
+
+    return mock.patch.object(Leadership, "__init__", init)
+
+
+MUTANTS = (
+    Mutant("claim after create", 0, claim_after_create),
+    Mutant("no compare-and-set", 41, no_compare_and_set),
+    Mutant("watermark from status", 0, watermark_from_status),
+    Mutant("no fencing", 330, no_fencing),
+    Mutant("wall-clock lease", 238, wall_clock_lease),
+    Mutant("adopt anybody's Job", 2, adopt_anybodys_job),
+    Mutant("wake for what is past", 0, wake_for_what_is_past),
+    Mutant("run on while inspecting", 12, run_on_while_inspecting),
+)
+
+
+@contextlib.contextmanager
+def broken(mutant: Mutant) -> Iterator[None]:
+    with mutant.break_():
+        yield
