@@ -1,0 +1,124 @@
+"""How long a shard is without a holder after its holder was killed, paused or asked to go, as the Leases show it.
+
+A gap counts as undisturbed when nothing else was wrong meanwhile: the API server and etcd were up, nobody deleted a
+shard's Lease, and another replica stood by, synced, all the while. Only those say something of the operator alone.
+"""
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from hack.chaos import faults
+
+Json = dict[str, Any]
+
+SHARD = "cronwright-shard-"
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A shard's Lease, when it was seen and when it was written."""
+
+    seen: float
+    written: float
+    shard: str
+    holder: str
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A fault as it happened, by the wall clock."""
+
+    kind: str
+    target: str
+    began: float
+    ended: float
+
+
+@dataclass(frozen=True)
+class Standby:
+    """A replica that was synced and awake, from when to when."""
+
+    replica: str
+    since: float
+    until: float
+
+
+@dataclass(frozen=True)
+class Gap:
+    kind: str
+    replica: str
+    shard: str
+    seconds: float
+    to: str
+    undisturbed: bool
+
+    def as_json(self) -> Json:
+        return asdict(self)
+
+
+class Leases:
+    """What the recorder has seen of the shards' Leases."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.sightings: list[Sighting] = []
+
+    def see(self, lease: Json, now: float) -> None:
+        name, spec = lease["metadata"]["name"], lease.get("spec") or {}
+        if not name.startswith(SHARD) or not spec.get("renewTime"):
+            return
+        written = datetime.fromisoformat(spec["renewTime"]).timestamp()
+        with self._lock:
+            self.sightings.append(
+                Sighting(now, written, name.removeprefix(SHARD), str(spec.get("holderIdentity") or ""))
+            )
+
+
+def gaps(
+    sightings: Sequence[Sighting], troubles: Sequence[Trouble], standbys: Sequence[Standby], lease: float
+) -> list[Gap]:
+    found: list[Gap] = []
+    for trouble in troubles:
+        if trouble.kind in faults.OF_REPLICAS:
+            found += _after(trouble, sightings, troubles, standbys, lease)
+    return found
+
+
+def _after(
+    trouble: Trouble,
+    sightings: Sequence[Sighting],
+    troubles: Sequence[Trouble],
+    standbys: Sequence[Standby],
+    lease: float,
+) -> Iterable[Gap]:
+    for shard in sorted({s.shard for s in sightings}):
+        of_shard = sorted((s for s in sightings if s.shard == shard), key=lambda s: s.written)
+        before = [s for s in of_shard if s.written <= trouble.began]
+        if not before or before[-1].holder != trouble.target or before[-1].written + lease < trouble.began:
+            continue
+        later = [s for s in of_shard if s.written > trouble.began]
+        taken = next(
+            (s for s in later if s.holder and (s.holder != trouble.target or s.written >= trouble.ended)), None
+        )
+        if taken is None:
+            continue
+        undisturbed = _stood_by(trouble, taken, standbys) and not _was_disturbed(trouble, taken, troubles)
+        yield Gap(trouble.kind, trouble.target, shard, taken.seen - trouble.began, taken.holder, undisturbed)
+
+
+def _stood_by(trouble: Trouble, taken: Sighting, standbys: Iterable[Standby]) -> bool:
+    return any(s.replica != trouble.target and s.since < trouble.began and s.until > taken.seen for s in standbys)
+
+
+def _was_disturbed(trouble: Trouble, taken: Sighting, troubles: Iterable[Trouble]) -> bool:
+    """Whether a fault that stands in a take-over's way lay in the gap, or ended so shortly before that its
+    consequences did."""
+    recovery = 10.0
+    return any(
+        other.began < taken.seen and other.ended + recovery > trouble.began
+        for other in troubles
+        if other.kind in faults.OF_PARTS or other.kind == faults.SHARDS
+    )
