@@ -1,0 +1,89 @@
+"""The objects that are measured: the same work, written for each contestant.
+
+`job_template` is the one place that says what a run is. Unless pods are wanted, its Jobs are suspended: they are
+created, seen and counted like any other, but no pod follows, so that what is measured is the way from a slot to a Job
+and not how fast pods are made, which is nobody's merit here.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+NAMESPACE = "bench"
+MARK = "bench.cronwright.dev/group"
+TEMPLATE = "bench"
+
+SCHEDULES = "/apis/cronwright.dev/v1alpha1/namespaces/bench/taskschedules"
+TEMPLATES = "/apis/cronwright.dev/v1alpha1/namespaces/bench/tasktemplates"
+CRONJOBS = "/apis/batch/v1/namespaces/bench/cronjobs"
+JOBS = "/apis/batch/v1/namespaces/bench/jobs"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/bench/leases"
+PODS = "/api/v1/namespaces/bench/pods"
+EVENTS = "/api/v1/namespaces/bench/events"
+
+
+@dataclass(frozen=True)
+class Fire:
+    """One slot of one schedule: what is due, and when (unix seconds)."""
+
+    name: str
+    slot: int
+
+
+def job_template(*, pods: bool) -> Json:
+    container = {"name": "task", "image": "busybox:1.37", "command": ["true"]}
+    spec = {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
+    return {"spec": spec if pods else {**spec, "suspend": True}}
+
+
+def task_template(*, pods: bool) -> Json:
+    meta = {"name": TEMPLATE, "namespace": NAMESPACE}
+    return _custom("TaskTemplate", meta, {"job": job_template(pods=pods)})
+
+
+def task_schedule(name: str, cron: str, *, group: str = "due", **spec: Any) -> Json:
+    meta = {"name": name, "namespace": NAMESPACE, "labels": {MARK: group}}
+    return _custom("TaskSchedule", meta, {"templateRef": {"name": TEMPLATE}, "schedule": {"cron": cron}, **spec})
+
+
+def cron_job(name: str, cron: str, *, pods: bool, **spec: Any) -> Json:
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"schedule": cron, "timeZone": "UTC", "jobTemplate": job_template(pods=pods), **spec},
+    }
+
+
+def raw_job(fire: Fire, owner: Json, *, pods: bool) -> Json:
+    """A Job of the size that the others make: labels, annotations and an owner, without a controller behind it."""
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+    }
+    meta = {
+        "name": fire.name,
+        "namespace": NAMESPACE,
+        "labels": {"app.kubernetes.io/managed-by": "bench", MARK: "due"},
+        "annotations": {"bench.cronwright.dev/slot": str(fire.slot)},
+        "ownerReferences": [reference],
+    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, **job_template(pods=pods)}
+
+
+def cron_at(slot: int, *, seconds: bool) -> str:
+    """An expression that is due at this moment and then not again for a day. CronJobs know no seconds."""
+    moment = time.gmtime(slot)
+    if not seconds and moment.tm_sec:
+        raise ValueError(f"{slot} is not a whole minute")
+    return f"{moment.tm_min} {moment.tm_hour} * * *" + (f" {moment.tm_sec}" if seconds else "")
+
+
+def _custom(kind: str, meta: Json, spec: Json) -> Json:
+    return {"apiVersion": "cronwright.dev/v1alpha1", "kind": kind, "metadata": meta, "spec": spec}

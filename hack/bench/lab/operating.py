@@ -1,0 +1,77 @@
+"""The operator as a process of its own, and what the kernel says that it uses."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from hack.bench.lab.cluster import SYSTEM, Lab
+from hack.bench.lab.errors import BenchError
+from hack.cluster import processes
+from hack.cluster.api import healthy
+from hack.cluster.folder import free_ports
+
+NAME = "operator"
+_POLL = 0.02
+_PATIENCE = 300.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Operator:
+    lab: Lab
+    pid: int
+    synced_after: float
+    """Seconds from the start of the process until it was ready: interpreter, imports and the first listing."""
+
+    def cpu(self) -> float:
+        """CPU seconds since its start, in user and kernel mode."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def rss(self) -> int:
+        """Bytes of memory that it holds now."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise BenchError(f"The operator (pid {self.pid}) is gone. {tail(self.lab.folder.log(NAME))}")
+
+    def check(self) -> None:
+        if processes.find(self.lab.folder.pids, NAME) is None:
+            raise BenchError(f"The operator died. {tail(self.lab.folder.log(NAME))}")
+
+    def stop(self) -> None:
+        processes.stop(self.lab.folder.pids, NAME)
+
+
+def start(lab: Lab) -> Operator:
+    """Start the operator of this checkout with the chart's rights, and wait until it is synced."""
+    program = Path(sys.executable).with_name("cronwright")
+    if not program.exists():
+        raise BenchError(f"{program} is missing: start with `make bench`, which installs it.")
+    port = free_ports([NAME])[NAME]
+    environment = [
+        f"KUBECONFIG={lab.operator_kubeconfig}",
+        "CRONWRIGHT_BIND=127.0.0.1",
+        f"CRONWRIGHT_PORT={port}",
+        f"CRONWRIGHT_NAMESPACE={SYSTEM}",
+        "CRONWRIGHT_IDENTITY=bench",
+    ]
+    began = time.monotonic()
+    command = ["env", *environment, str(program), "operator"]
+    process = processes.start(lab.folder.pids, NAME, command, lab.folder.log(NAME))
+    while not healthy(port, "/readyz", tls=False):
+        if not process.alive():
+            raise BenchError(f"The operator died. {tail(lab.folder.log(NAME))}")
+        if time.monotonic() - began > _PATIENCE:
+            raise BenchError(f"The operator is not ready after {_PATIENCE:.0f} s. {tail(lab.folder.log(NAME))}")
+        time.sleep(_POLL)
+    return Operator(lab, process.pid, time.monotonic() - began)
+
+
+def tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()[-15:] if log.exists() else []
+    return "\n".join([f"The last lines of {log}:", *lines])

@@ -1,0 +1,77 @@
+"""The plots. matplotlib is needed for nothing else, so it is a dependency of benchmarks only, and they run without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hack.cluster.folder import CHECKOUT
+
+
+def _pyplot() -> ModuleType | None:
+    try:
+        import_module("matplotlib").use("Agg")
+    except ImportError:
+        return None
+    return import_module("matplotlib.pyplot")
+
+
+def _path(part: str) -> Path:
+    return CHECKOUT / "build" / f"bench-{part}.png"
+
+
+def lateness(part: str, panels: Mapping[str, Mapping[str, Sequence[float]]], unit: str) -> Path | None:
+    """For each panel and contestant the share of Jobs that were there after so long."""
+    pyplot = _pyplot()
+    if pyplot is None:
+        return None
+    figure, axes = pyplot.subplots(1, len(panels), figsize=(6 * len(panels), 4.5), squeeze=False)
+    for axis, (title, contestants) in zip(axes[0], panels.items(), strict=True):
+        for name, values in contestants.items():
+            ordered = sorted(max(value, 0.001) for value in values)
+            axis.step(ordered, [(rank + 1) / len(ordered) for rank in range(len(ordered))], label=name, where="post")
+        axis.set(title=title, xscale="log", xlabel=f"{unit} after the slot", ylabel="share of Jobs")
+        axis.grid(True, which="both", alpha=0.3)
+        axis.legend()
+    return _saved(pyplot, figure, part)
+
+
+def curves(part: str, panels: Mapping[str, Mapping[float, float]], xlabel: str) -> Path | None:
+    """For each panel one curve over sizes."""
+    pyplot = _pyplot()
+    if pyplot is None:
+        return None
+    figure, axes = pyplot.subplots(1, len(panels), figsize=(4 * len(panels), 4), squeeze=False)
+    for axis, (title, points) in zip(axes[0], panels.items(), strict=True):
+        axis.plot(list(points), list(points.values()), marker="o")
+        axis.set(title=title, xlabel=xlabel, ylim=(0, None))
+        axis.grid(True, alpha=0.3)
+    return _saved(pyplot, figure, part)
+
+
+def stacks(part: str, stacks: Mapping[str, Mapping[str, float]], ylabel: str) -> Path | None:
+    """For each contestant one bar, made of kinds."""
+    pyplot = _pyplot()
+    if pyplot is None:
+        return None
+    figure, axis = pyplot.subplots(figsize=(9, 5))
+    foot = dict.fromkeys(stacks, 0.0)
+    for kind in sorted({kind for kinds in stacks.values() for kind in kinds}):
+        heights = [kinds.get(kind, 0.0) for kinds in stacks.values()]
+        axis.bar(list(stacks), heights, bottom=list(foot.values()), label=kind, width=0.5)
+        foot = {name: foot[name] + height for name, height in zip(stacks, heights, strict=True)}
+    axis.set(ylabel=ylabel)
+    axis.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+    return _saved(pyplot, figure, part)
+
+
+def _saved(pyplot: ModuleType, figure: Any, part: str) -> Path:
+    path = _path(part)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+    return path
