@@ -31,6 +31,8 @@ from cronwright.cluster.port import (
 )
 
 CALL_TIMEOUT = 10.0
+PAGE = 4
+"""Objects a page: few, so that there is something between two of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +100,10 @@ class Link(Cluster):
             if stream.resource is change.resource:
                 stream.send(change.type, change.obj, change.data)
 
-    async def list(
-        self, resource: Resource, *, namespace: str | None = None, selector: str = "", fields: str = ""
-    ) -> Listing:
+    def pages(self, resource: Resource, *, namespace: str | None = None, selector: str = "", fields: str = "") -> Pages:
         if fields:  # only Events are asked for by fields, and nobody here writes any about Jobs
-            return Listing([], "0")
-        serve = lambda: self._net.server.list(resource, namespace, selector)  # noqa: E731
-        listing: Listing = await self.call("list", resource, "", serve)
-        return listing
+            return Pages(self, resource, lambda: Listing([], "0"))
+        return Pages(self, resource, lambda: self._net.server.list(resource, namespace, selector))
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Json:
         serve = lambda: self._net.server.get(resource, namespace, name)  # noqa: E731
@@ -161,6 +159,33 @@ class Link(Cluster):
     def say(self, text: str) -> None:
         if self._net.trace is not None:
             self._net.trace(self.name, text)
+
+
+class Pages:
+    """One listing, a page at a time, all of the moment of the first. Not an async generator, as `Stream` is none."""
+
+    def __init__(self, link: Link, resource: Resource, snapshot: Callable[[], Listing]) -> None:
+        self._link = link
+        self._resource = resource
+        self._snapshot = snapshot
+        self._taken: Listing | None = None
+        self._given = 0
+
+    def __aiter__(self) -> Pages:
+        return self
+
+    async def __anext__(self) -> Listing:
+        if self._taken is not None and self._given >= len(self._taken.items):
+            raise StopAsyncIteration
+        page: Listing = await self._link.call("list", self._resource, "", self._serve)
+        self._given += PAGE
+        return page
+
+    def _serve(self) -> Listing:
+        """At the server."""
+        if self._taken is None:
+            self._taken = self._snapshot()
+        return Listing(self._taken.items[self._given : self._given + PAGE], self._taken.version)
 
 
 @dataclass(slots=True)

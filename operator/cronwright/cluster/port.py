@@ -41,6 +41,8 @@ EVENTS = Resource("/api/v1", "events", "Event")
 
 @dataclass(frozen=True, slots=True)
 class Listing:
+    """Objects, and the version of the cluster that they are of: all there are, or one page of them."""
+
     items: list[Json]
     version: str
 
@@ -84,11 +86,25 @@ class Refused(ClusterError):
 class Cluster(Protocol):
     """All that we ask of Kubernetes. Every call ends within a bounded time; a failure is a ClusterError."""
 
+    def pages(
+        self, resource: Resource, *, namespace: str | None = None, selector: str = "", fields: str = ""
+    ) -> AsyncIterator[Listing]:
+        """All objects, of one namespace or of all; `selector` is one of labels, `fields` one of fields.
+
+        A page at a time, so that a large cluster is never in memory as a whole; all pages are of one version.
+        """
+        ...
+
     async def list(
         self, resource: Resource, *, namespace: str | None = None, selector: str = "", fields: str = ""
     ) -> Listing:
-        """All objects, of one namespace or of all; `selector` is one of labels, `fields` one of fields."""
-        ...
+        """The same at once, where there are few."""
+        items: list[Json] = []
+        version = ""
+        async for page in self.pages(resource, namespace=namespace, selector=selector, fields=fields):
+            items += page.items
+            version = page.version
+        return Listing(items, version)
 
     def watch(
         self, resource: Resource, *, version: str, selector: str = ""

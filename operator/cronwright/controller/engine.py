@@ -49,7 +49,8 @@ class Ahead:
     start: Start
     version: int
     """Of the ledger that the decision was made on."""
-    body: bytes
+    body: str
+    """Text, because the bytes that orjson gives keep their whole buffer, and thousands may wait for a full hour."""
 
 
 class Engine:
@@ -172,7 +173,7 @@ class Engine:
         body = self._actor.body(view.schedule, view.template, decision.ledger, start)
         if not isinstance(body, Problem):
             version = self.store.ledgers[view.schedule.uid].version
-            self._ahead[key] = Ahead(due, view.schedule, start, version, orjson.dumps(body))
+            self._ahead[key] = Ahead(due, view.schedule, start, version, orjson.dumps(body).decode())
 
     def _may_fire(self, key: Key, ahead: Ahead) -> bool:
         schedule, recorded = self.store.schedules.get(key), self.store.ledgers.get(ahead.schedule.uid)
@@ -188,7 +189,7 @@ class Engine:
 
     async def _fire(self, ahead: Ahead) -> None:
         template = self.store.templates.get(self.store.template_key(ahead.schedule))
-        await self._actor.create(ahead.schedule, template, ahead.start, ahead.body)
+        await self._actor.create(ahead.schedule, template, ahead.start, ahead.body.encode())
         self.metrics.started(ahead.start.claim.trigger, self._lateness(ahead.schedule, ahead.start))
 
     async def _act(self, view: View, decision: Decision) -> bool:

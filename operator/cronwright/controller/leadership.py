@@ -18,7 +18,7 @@ import logging
 import random
 import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -122,8 +122,7 @@ class Leadership:
         if known is not None and version <= known.version:
             return
         if deleted:
-            self._seen.pop(name, None)
-            self._until.pop(_number(name), None)
+            self._forget(name)
         else:
             self._seen[name] = _Seen(
                 holder=spec.get("holderIdentity") or "",
@@ -135,6 +134,17 @@ class Leadership:
                 changed=self._monotonic(),
             )
         self._changed.set()
+
+    def reconcile(self, uids: Set[str], version: int) -> None:
+        """Leases that a complete listing of this version does not show are gone."""
+        for name, seen in list(self._seen.items()):
+            if seen.uid not in uids and seen.version <= version:
+                self._forget(name)
+                self._changed.set()
+
+    def _forget(self, name: str) -> None:
+        self._seen.pop(name, None)
+        self._until.pop(_number(name), None)
 
     async def run(self) -> None:
         """Campaign for every shard until cancelled, then let go of what is held."""

@@ -79,8 +79,8 @@ class Operator:
             jitter=jitter,
         )
         self.engine = Engine(cluster, clocks.wall, clocks.monotonic, identity, self._metrics, self.leadership.leads)
-        self._jobs = Watch(cluster, JOBS, SELECTOR, self._observe_job, self.audit_soon, self._reconcile_jobs)
-        self._leases = Watch(cluster, LEASES, SELECTOR, self._observe_lease, self.audit_soon)
+        self._jobs = Watch(cluster, JOBS, SELECTOR, self._observe_job, self._reconcile_jobs, self.audit_soon)
+        self._leases = Watch(cluster, LEASES, SELECTOR, self._observe_lease, self._reconcile_leases, self.audit_soon)
         self._audit_wanted = asyncio.Event()
 
     def _observe_job(self, obj: Json, *, deleted: bool = False) -> None:
@@ -92,6 +92,10 @@ class Operator:
 
     def _reconcile_jobs(self, uids: Set[str], version: int) -> None:
         self.engine.queue.add(self.engine.store.reconcile_jobs(uids, version))
+
+    def _reconcile_leases(self, uids: Set[str], version: int) -> None:
+        self.leadership.reconcile(uids, version)
+        self.engine.queue.add(self.engine.store.reconcile_leases(uids, version))
 
     def observe_schedule(self, obj: Json, *, deleted: bool = False) -> None:
         store = self.engine.store
@@ -157,18 +161,20 @@ class Operator:
 
     async def _audit(self, resource: Resource, known: Callable[[], Any], observe: Observer) -> None:
         before = {key: record.uid for key, record in known().items()}
-        listing = await self._cluster.list(resource)
         listed = set()
-        for number, obj in enumerate(listing.items):
-            listed.add(obj["metadata"]["uid"])
-            observe(obj)
-            if number % 100 == 99:
-                await asyncio.sleep(0)
+        version = ""
+        async for page in self._cluster.pages(resource):
+            version = page.version
+            for number, obj in enumerate(page.items):
+                listed.add(obj["metadata"]["uid"])
+                observe(obj)
+                if number % 100 == 99:
+                    await asyncio.sleep(0)
         for key, uid in before.items():
             current = known().get(key)
             # One that was made anew under its name has taken its place: reporting the old one would drop the new.
             if uid not in listed and current is not None and current.uid == uid:
-                self._report_vanished(key, uid, listing.version, observe)
+                self._report_vanished(key, uid, version, observe)
 
     @staticmethod
     def _report_vanished(key: Key, uid: str, version: str, observe: Observer) -> None:

@@ -51,6 +51,8 @@ class Store:
         self._graves: dict[Key, int] = {}
         self._keys: dict[str, Key] = {}
         self._users: defaultdict[Key, set[Key]] = defaultdict(set)
+        self._busy: defaultdict[Key, set[Key]] = defaultdict(set)
+        """Of a template's users those with an active run, and some that had or might have had one when last counted."""
 
     # Schedules and templates
 
@@ -76,6 +78,8 @@ class Store:
         self._keys[schedule.uid] = key
         if schedule.spec is not None:
             self._users[self.template_key(schedule)].add(key)
+            if known is None or known.spec is not schedule.spec:
+                self._busy[self.template_key(schedule)].add(key)
         return {key}
 
     def _bury(self, key: Key, version: int) -> None:
@@ -118,9 +122,13 @@ class Store:
         return Key(schedule.key.namespace, schedule.spec.template_ref.name)
 
     def active_runs(self, template: Key) -> int:
-        return sum(
-            not run.over for key in self._users[template] for run in self.runs.get(self.schedules[key].uid, {}).values()
-        )
+        """Of all its schedules. Thousands may share a template, and few are busy at a time."""
+        counts = {key: self._active(self.schedules[key].uid) for key in self._busy[template] & self._users[template]}
+        self._busy[template] = {key for key, count in counts.items() if count}
+        return sum(counts.values())
+
+    def _active(self, uid: str) -> int:
+        return sum(not run.over for run in self.runs.get(uid, {}).values())
 
     # Jobs and Leases
 
@@ -150,6 +158,8 @@ class Store:
         key = self._keys.get(uid)
         if key is None:
             return set()
+        if not run.over and self.schedules[key].spec is not None:
+            self._busy[self.template_key(self.schedules[key])].add(key)
         affected = {key}
         if run.over:
             affected |= self._waiting_for_capacity(key)
@@ -197,14 +207,9 @@ class Store:
         if deleted:
             if known is None or known.lost or version < known.version:
                 return set()
-            known.lost = True
-            if "spec" in lease:
-                # The event of a deletion carries the last words, which may be another replica's. What a relist found
-                # missing comes without a spec, as we had last seen it: then our own memory is no worse.
-                known.ledger = _read(text) or known.ledger
-            if known.ledger is None:
-                del self.ledgers[uid]
-            return {key} if key else set()
+            # The event of a deletion carries the last words, which may be another replica's.
+            known.ledger = _read(text) or known.ledger
+            return self._lose(uid, known)
         if known is not None and version <= known.version and not known.lost:
             return set()
         spec = lease.get("spec") or {}
@@ -215,6 +220,22 @@ class Store:
             transitions=spec.get("leaseTransitions") or 0,
             uid=lease["metadata"]["uid"],
         )
+        return {key} if key else set()
+
+    def reconcile_leases(self, uids: Set[str], version: int) -> set[Key]:
+        """Ledgers whose Lease a complete listing does not show are lost; nobody tells their last words."""
+        missing = [
+            (owner, known)
+            for owner, known in self.ledgers.items()
+            if not known.lost and known.version <= version and known.uid not in uids
+        ]
+        return set().union(*(self._lose(owner, known) for owner, known in missing))
+
+    def _lose(self, owner: str, known: Recorded) -> set[Key]:
+        known.lost = True
+        if known.ledger is None:
+            del self.ledgers[owner]
+        key = self._keys.get(owner)
         return {key} if key else set()
 
     def disown(self) -> None:
@@ -234,7 +255,7 @@ class Store:
             template_key = self.template_key(schedule)
             template = self.templates.get(template_key)
             if template is not None and template.spec is not None and template.spec.max_concurrent_runs:
-                own = sum(not run.over for run in self.runs[schedule.uid].values())
+                own = self._active(schedule.uid)
                 starting = self.starting[template_key] - self.runs[schedule.uid].keys()
                 elsewhere = self.active_runs(template_key) - own + len(starting)
         recorded = self.ledgers.get(schedule.uid)

@@ -1,7 +1,8 @@
 """Our own watch of Jobs and Leases: list, then follow, and list again when the API server has lost our place.
 
 kopf's machinery costs twenty times as much an event, and a run's Job has about five. Objects that vanished while no
-watch was open are found by comparing each listing with what was known, so nobody waits for an event that never comes.
+watch was open are found by comparing what is known with each complete listing, so nobody waits for an event that never
+comes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class Observer(Protocol):
 
 
 class Reconciler(Protocol):
-    def __call__(self, uids: Set[str], version: int) -> None: ...
+    """Takes the UIDs that a complete listing of this version shows."""
+
+    def __call__(self, uids: Set[str], version: int) -> object: ...
 
 
 class Watch:
@@ -36,39 +39,32 @@ class Watch:
         resource: Resource,
         selector: str,
         observe: Observer,
+        reconcile: Reconciler,
         expired: Callable[[], None] = lambda: None,
-        reconcile: Reconciler | None = None,
     ) -> None:
-        """`expired` is called when the API server has lost our place, and so perhaps that of other watches too."""
+        """`reconcile` is told what a complete listing shows, and so what is gone. `expired` is called when the API
+        server has lost our place, and so perhaps that of other watches too."""
         self._cluster = cluster
         self._resource = resource
         self._selector = selector
         self._observe = observe
-        self._expired = expired
         self._reconcile = reconcile
-        self._known: dict[str, Json] = {}
+        self._expired = expired
         self._version = ""
 
     async def sync(self) -> None:
         """One complete listing; what was known and is not in it has been deleted."""
-        listing = await self._cluster.list(self._resource, selector=self._selector)
-        found: dict[str, Json] = {}
-        for number, obj in enumerate(listing.items):
-            found[obj["metadata"]["uid"]] = _trace(obj)
-            self._observe(obj)
-            if number % 200 == 199:
-                await asyncio.sleep(0)
-        names = {_name(trace) for trace in found.values()}
-        for uid in [uid for uid in self._known if uid not in found]:
-            trace = self._known[uid]
-            if _name(trace) in names:
-                continue  # made anew under its name: the new one has been observed, and is not to be taken for gone
-            trace["metadata"]["resourceVersion"] = listing.version
-            self._observe(trace, deleted=True)
-        self._known = found
-        self._version = listing.version
-        if self._reconcile is not None:
-            self._reconcile(found.keys(), int(listing.version))
+        uids: set[str] = set()
+        version = ""
+        async for page in self._cluster.pages(self._resource, selector=self._selector):
+            version = page.version
+            for number, obj in enumerate(page.items):
+                uids.add(obj["metadata"]["uid"])
+                self._observe(obj)
+                if number % 100 == 99:
+                    await asyncio.sleep(0)
+        self._reconcile(uids, int(version))
+        self._version = version
 
     async def follow(self) -> None:
         """Watch for ever; after `sync` was called once."""
@@ -84,11 +80,6 @@ class Watch:
                     self._version = obj["metadata"]["resourceVersion"]
                     if kind == "BOOKMARK":
                         continue
-                    uid = obj["metadata"]["uid"]
-                    if kind == "DELETED":
-                        self._known.pop(uid, None)
-                    else:
-                        self._known[uid] = _trace(obj)
                     self._observe(obj, deleted=kind == "DELETED")
             except Expired:
                 self._version = ""
@@ -97,21 +88,3 @@ class Watch:
                 log.warning("watching %s: %s; again in %.1f s", self._resource.plural, error, delay)
                 await asyncio.sleep(delay)
                 delay = min(LONGEST_DELAY, delay * 2)
-
-
-def _name(obj: Json) -> tuple[str, str]:
-    return obj["metadata"]["namespace"], obj["metadata"]["name"]
-
-
-def _trace(obj: Json) -> Json:
-    """The little that must be kept of an object to report its deletion."""
-    meta = obj["metadata"]
-    kept = {k: meta[k] for k in _KEPT if k in meta}
-    return {"metadata": kept, "status": _ending(obj.get("status") or {})}
-
-
-_KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "ownerReferences", "annotations")
-
-
-def _ending(status: Json) -> Json:
-    return {k: status[k] for k in ("conditions", "completionTime", "startTime") if k in status}

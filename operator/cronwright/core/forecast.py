@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Literal
 
+import orjson
+
 from cronwright.core.decide import decide
 from cronwright.core.ledger import beginning, rebuild
 from cronwright.core.model import Category, Decision, Json, Ledger, Outcome, Run, Schedule, Start, Template, View
@@ -75,7 +77,7 @@ class _Simulation:
         self._assumed = assumptions
         # No slot is born after the end, so that what is under way then comes to its own end.
         self._timetable = timetable.ending(assumptions.end)
-        self._schedule = replace(schedule, timetable=self._timetable, status={})
+        self._schedule = replace(schedule, timetable=self._timetable, told="{}")
         self._template = template
         self._begin = max(assumptions.begin, schedule.created)
         self._ledger = replace(rebuild(self._schedule, {}), watermark=beginning(schedule, self._begin))
@@ -120,7 +122,7 @@ class _Simulation:
             self._note(self._ledger, decision.ledger, now)
             if decision.write:
                 self._ledger = decision.ledger
-            self._schedule.status = decision.status
+            self._schedule.told = orjson.dumps(decision.status).decode()
             if not self._act(decision, now):
                 return decision.wake
 

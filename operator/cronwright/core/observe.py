@@ -66,7 +66,7 @@ def schedule_from(obj: Json, known: Schedule | None = None) -> Schedule:
         spec=spec,
         timetable=timetable,
         problem=problem,
-        status=obj.get("status") or {},
+        told=orjson.dumps(obj.get("status") or {}).decode(),
         requests={
             name.removeprefix(REQUEST_PREFIX): text
             for name, text in annotations.items()

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from cronwright.cluster.port import ClusterError, EventType, Json, Listing, Resource
+from cronwright.cluster.port import Cluster, ClusterError, EventType, Json, Listing, Resource
 
 Step = tuple[EventType, Json] | ClusterError
 
 
-class ScriptedCluster:
+class ScriptedCluster(Cluster):
     """Lists and watches go through their scripts once; a watch whose script is used up is silent for ever."""
 
     def __init__(self, listings: Sequence[Listing], watches: Sequence[Sequence[Step]] = ()) -> None:
@@ -22,10 +22,10 @@ class ScriptedCluster:
         self.finished = asyncio.Event()
         """Every script has been gone through."""
 
-    async def list(
+    async def pages(
         self, resource: Resource, *, namespace: str | None = None, selector: str = "", fields: str = ""
-    ) -> Listing:
-        return self._listings.pop(0)
+    ) -> AsyncIterator[Listing]:
+        yield self._listings.pop(0)
 
     async def watch(
         self, resource: Resource, *, version: str, selector: str = ""

@@ -70,9 +70,9 @@ def test_the_event_of_a_deletion_tells_the_last_words(store: Store) -> None:
 
 def test_what_a_relist_finds_missing_does_not_outdo_what_is_known(store: Store) -> None:
     store.observe_lease(lease(LATER, 7))
-    trace = lease(SEEN, 8)
-    del trace["spec"]
-    store.observe_lease(trace, deleted=True)
+    assert store.reconcile_leases(set(), 6) == set(), "the listing is older than the Lease"
+    assert not store.ledgers[UID].lost
+    assert store.reconcile_leases(set(), 8) == {Key("ns", "s")}
     assert store.ledgers[UID].lost
     assert store.ledgers[UID].ledger == LATER
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 from tests.unit.controller.scripted import ScriptedCluster, Step
 
-from cronwright.cluster.port import JOBS, SCHEDULES, Expired, Json, Listing, Unavailable
+from cronwright.cluster.port import JOBS, SCHEDULES, Expired, Json, Listing, Resource, Unavailable
 from cronwright.controller import operator as operator_module
 from cronwright.controller import watching
 from cronwright.controller.operator import Operator
@@ -45,6 +45,10 @@ def job(name: str, version: int, *, uid: str = "", finished: bool = False) -> Js
     }
 
 
+def nothing(*_: Any, **__: Any) -> None:
+    """An observer, or a reconciler, that does not care."""
+
+
 async def watched(cluster: ScriptedCluster) -> list[tuple[str, bool]]:
     """What an observer hears, as (name, deleted), until the script is over."""
     heard: list[tuple[str, bool]] = []
@@ -52,7 +56,7 @@ async def watched(cluster: ScriptedCluster) -> list[tuple[str, bool]]:
     def observe(obj: Json, *, deleted: bool = False) -> None:
         heard.append((obj["metadata"]["name"], deleted))
 
-    await follow(Watch(cluster, JOBS, "", observe), cluster)
+    await follow(Watch(cluster, JOBS, "", observe, nothing), cluster)
     return heard
 
 
@@ -83,21 +87,30 @@ async def test_a_bookmark_moves_the_place_to_go_on_from() -> None:
     assert cluster.asked_from == ["5", "30"]
 
 
-async def test_an_expired_watch_lists_again_and_reports_what_vanished_meanwhile() -> None:
-    cluster = ScriptedCluster(
-        [Listing([job("kept", 1), job("vanished", 2)], "5"), Listing([job("kept", 1), job("new", 8)], "9")],
-        [[Expired("too old")]],
-    )
-    heard = await watched(cluster)
-    assert heard == [("kept", False), ("vanished", False), ("kept", False), ("new", False), ("vanished", True)]
-    assert cluster.asked_from == ["5", "9"]
+async def relisted(*listings: Listing) -> Store:
+    """A store that was fed from these, one after the other, as its watch lost its place."""
+    store = Store()
+    cluster = ScriptedCluster(listings, [[Expired("too old")] for _ in listings[1:]])
+
+    def observe(obj: Json, *, deleted: bool = False) -> None:
+        store.observe_job(obj, deleted=deleted)
+
+    await follow(Watch(cluster, JOBS, "", observe, store.reconcile_jobs), cluster)
+    assert cluster.asked_from == [listing.version for listing in listings]
+    return store
 
 
-async def test_what_was_made_anew_under_its_name_is_not_reported_as_deleted() -> None:
-    cluster = ScriptedCluster(
-        [Listing([job("a", 1, uid="old")], "5"), Listing([job("a", 8, uid="new")], "9")], [[Expired("too old")]]
+async def test_an_expired_watch_lists_again_and_what_vanished_meanwhile_is_gone() -> None:
+    store = await relisted(
+        Listing([job("kept", 1), job("vanished", 2)], "5"), Listing([job("kept", 1), job("new", 8)], "9")
     )
-    assert await watched(cluster) == [("a", False), ("a", False)]
+    gone = {name: run.gone for name, run in store.runs[OWNER].items()}
+    assert gone == {"kept": False, "vanished": True, "new": False}
+
+
+async def test_what_was_made_anew_under_its_name_is_not_taken_for_gone() -> None:
+    store = await relisted(Listing([job("a", 1, uid="old")], "5"), Listing([job("a", 8, uid="new")], "9"))
+    assert not store.runs[OWNER]["a"].gone
 
 
 EVENTS: Sequence[Step] = [
@@ -117,7 +130,7 @@ async def test_events_that_come_twice_or_out_of_order_leave_the_latest(order: li
     def observe(obj: Json, *, deleted: bool = False) -> None:
         store.observe_job(obj, deleted=deleted)
 
-    await follow(Watch(cluster, JOBS, "", observe), cluster)
+    await follow(Watch(cluster, JOBS, "", observe, nothing), cluster)
     run = store.runs[OWNER]["a"]
     assert (run.version, run.phase, run.gone) == (12, "Succeeded", False)
 
@@ -139,8 +152,12 @@ def schedule(uid: str, version: int) -> Json:
 class _Listed(ScriptedCluster):
     """A cluster with these schedules and no templates."""
 
-    async def list(self, resource: Any, **_: Any) -> Listing:
-        return await super().list(resource) if resource == SCHEDULES else Listing([], "1")
+    async def pages(self, resource: Resource, **_: Any) -> AsyncIterator[Listing]:
+        if resource != SCHEDULES:
+            yield Listing([], "1")
+            return
+        async for page in super().pages(resource):
+            yield page
 
 
 async def test_the_auditor_finds_a_schedule_that_was_deleted_unseen() -> None:
@@ -170,7 +187,7 @@ async def test_a_watch_that_lost_its_place_calls_for_an_audit(monkeypatch: pytes
     monkeypatch.setattr(operator, "audit", audit)
     auditing = asyncio.create_task(operator._audit_for_ever())
     expired = ScriptedCluster([Listing([], "5"), Listing([], "9")], [[Expired("too old")]])
-    await follow(Watch(expired, JOBS, "", lambda *_, **__: None, operator.audit_soon), expired)
+    await follow(Watch(expired, JOBS, "", nothing, nothing, operator.audit_soon), expired)
     async with asyncio.timeout(30):
         await audited.wait()
     auditing.cancel()

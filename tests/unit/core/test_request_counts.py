@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from cronwright.api import TaskTemplateSpec
 from cronwright.core.decide import decide
 from cronwright.core.ledger import decode, encode, rebuild
@@ -110,7 +112,7 @@ def test_the_counts_survive_in_the_ledger_and_without_it() -> None:
     asked = look(schedule)
     done = look(schedule, asked, ended(asked, None, "Permanent", None))
     assert decode(encode(done.ledger)).requests == done.ledger.requests
-    assert rebuild(replace(schedule, status=done.status), {}).requests == done.ledger.requests
+    assert rebuild(replace(schedule, told=orjson.dumps(done.status).decode()), {}).requests == done.ledger.requests
 
 
 def test_a_ledger_from_before_the_counts_is_still_read() -> None:
