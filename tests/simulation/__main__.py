@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import gc
-import multiprocessing
-import os
 import sys
 import time
 from collections import Counter
 
 import orjson
-from tests.simulation.history import Result, simulate
+from tests.simulation.history import histories, simulate
 from tests.simulation.plan import plan_of
 
 
@@ -43,16 +40,15 @@ def run(seeds: range) -> int:
     totals: Counter[str] = Counter()
     faults: Counter[str] = Counter()
     failed = []
-    with multiprocessing.Pool(os.cpu_count(), maxtasksperchild=2000) as pool:
-        for done, result in enumerate(pool.imap_unordered(_one, seeds, chunksize=10), start=1):
-            faults.update(result.faults)
-            totals.update(steps=result.steps, seconds=int(result.seconds), jobs=result.jobs, holes=result.holes)
-            if result.violations:
-                failed.append(result.seed)
-                _print(f"seed {result.seed}: {result.violations[0]}")
-                _print(f"  replay: make simulate SEED={result.seed}")
-            if done % 1000 == 0:
-                _print(f"... {done} of {len(seeds)} histories, {time.monotonic() - began:.0f} s")
+    for done, result in enumerate(histories(seeds), start=1):
+        faults.update(result.faults)
+        totals.update(steps=result.steps, seconds=int(result.seconds), jobs=result.jobs, holes=result.holes)
+        if result.violations:
+            failed.append(result.seed)
+            _print(f"seed {result.seed}: {result.violations[0]}")
+            _print(f"  replay: make simulate SEED={result.seed}")
+        if done % 1000 == 0:
+            _print(f"... {done} of {len(seeds)} histories, {time.monotonic() - began:.0f} s")
     _print(
         f"histories {len(seeds)}, failed {len(failed)}, steps {totals['steps']}, "
         f"virtual hours {totals['seconds'] / 3600:.0f}, Jobs {totals['jobs']}, "
@@ -60,13 +56,6 @@ def run(seeds: range) -> int:
     )
     _print("faults: " + ", ".join(f"{kind} {count}" for kind, count in faults.most_common()))
     return 1 if failed else 0
-
-
-def _one(seed: int) -> Result:
-    result = simulate(seed)
-    if seed % 25 == 0:
-        gc.collect()
-    return result
 
 
 def _print(text: str) -> None:

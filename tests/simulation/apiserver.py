@@ -135,8 +135,13 @@ class ApiServer:
         return self._commit("ADDED", resource, obj, by, None)
 
     def replace(self, resource: Resource, namespace: str, name: str, body: Json, *, by: str) -> Json:
-        old, _ = self._find(resource, namespace, name)
         new: Json = orjson.loads(orjson.dumps(body))
+        if resource is LEASES and (namespace, name) not in self._shelves[resource].objects:
+            # The real one makes a Lease that it is told to replace and does not have, whatever version is named.
+            if "uid" in new["metadata"]:
+                raise Conflict(f'{resource.plural} "{name}": the UID in the precondition is not the object\'s')
+            return self.create(resource, namespace, new, by=by)
+        old, _ = self._find(resource, namespace, name)
         given = new["metadata"].get("resourceVersion")
         if given is not None and given != old["metadata"]["resourceVersion"]:
             raise Conflict(f'{resource.plural} "{name}": the object has been modified')

@@ -22,7 +22,6 @@ from cronwright.timing import parse_instant
 
 PERSON = "person"
 TIMING = ("schedule", "startsAt", "expiresAt", "suspend", "maxRuns")
-LEASE_SECONDS = 15
 Identity = tuple[int, str, int]
 """Slot, token, attempt."""
 
@@ -37,14 +36,10 @@ class Story:
     watermark: int = 0
     ledger: Ledger | None = None
     jobs: defaultdict[Identity, list[str]] = field(default_factory=lambda: defaultdict(list))
-    by_hand: set[Identity] = field(default_factory=set)
-    """Identities whose Job a person deleted."""
-    claimed: dict[Identity, int] = field(default_factory=dict)
-    """When an identity first stood in the ledger."""
-    removed: dict[Identity, int] = field(default_factory=dict)
-    """When an identity's Job was deleted."""
-    fences: dict[str, int] = field(default_factory=dict)
-    """When each process last wrote the ledger."""
+    by_hand: bool = False
+    """A person deleted a Job of it."""
+    unrecorded: set[Identity] = field(default_factory=set)
+    """Identities whose Job a person deleted before status or ledger told that it had been created."""
     completed: set[tuple[int, str]] = field(default_factory=set)
     policies: set[str] = field(default_factory=set)
     budgets: set[int | None] = field(default_factory=set)
@@ -72,8 +67,6 @@ class Checks:
         self._report = report
         self._now = now
         self.stories: dict[str, Story] = {}
-        self._two_leaders_until = float("-inf")
-        """A person deleted a shard's Lease: its holder may not know yet, while another has taken it."""
         self.writes = 0
         """Those of the replicas."""
         self.holes = 0
@@ -108,8 +101,6 @@ class Checks:
 
     def _lease(self, change: Change) -> None:
         text = (change.obj["metadata"].get("annotations") or {}).get(LEDGER)
-        if change.type == "DELETED" and change.by == PERSON and "ownerReferences" not in change.obj["metadata"]:
-            self._two_leaders_until = self._now() + LEASE_SECONDS
         story = self._story(change.obj)
         if text is None or story is None or story.deleted:
             return
@@ -123,9 +114,6 @@ class Checks:
         if change.type == "ADDED" and story.forgotten and (outdated or change.by not in story.witnesses):
             story.amnesia = True
             story.watermark = ledger.watermark
-        story.fences[change.by] = change.version
-        for claim in ledger.claims:
-            story.claimed.setdefault((claim.slot, claim.token, claim.attempt), change.version)
         if ledger.watermark < story.watermark:
             self._report(f"{story.name}: the watermark moved back from {story.watermark} to {ledger.watermark}")
         story.watermark = max(story.watermark, ledger.watermark)
@@ -148,19 +136,16 @@ class Checks:
             return
         if ended(job) == "Complete":
             story.completed.add(identity[:2])
-        if change.type == "DELETED":
-            if change.by == PERSON:
-                story.by_hand.add(identity)
-            story.removed[identity] = change.version
+        if change.type == "DELETED" and change.by == PERSON:
+            story.by_hand = True
+            if not self._recorded(story, identity, job["metadata"]["name"]):
+                story.unrecorded.add(identity)
         if change.type != "ADDED":
             return
         self._once(story, identity, job, change.by)
         self._due(story, identity)
-        if self._now() < self._two_leaders_until:
-            self.holes += 1
-        else:
-            self._claimed(story, identity)
-            self._apart(story, job)
+        self._claimed(story, identity)
+        self._apart(story, job)
         story.jobs[identity].append(job["metadata"]["uid"])
         firsts = sum(attempt == 1 and not token for _, token, attempt in story.jobs)
         budget = next(iter(story.budgets)) if len(story.budgets) == 1 else None
@@ -171,16 +156,27 @@ class Checks:
         """At most one Job ever; the exceptions are those of docs/simulation.md, "What is not promised"."""
         if not story.jobs.get(identity):
             return
-        if identity in story.by_hand or story.amnesia:
+        if identity in story.unrecorded or story.amnesia:
             self.holes += 1
             return
         self._report(f"{story.name}: a second Job for {identity}: {job['metadata']['name']}")
 
+    def _recorded(self, story: Story, identity: Identity, name: str) -> bool:
+        """Whether anything but the Job itself shows that it was created."""
+        if story.ledger is not None and not self._claims(story.ledger, identity):
+            return True
+        told = (
+            obj.get("status") or {} for obj in self._server.peek(SCHEDULES) if obj["metadata"]["name"] == story.name
+        )
+        return any(record["name"] == name for status in told for record in status.get("recentRuns") or ())
+
+    @staticmethod
+    def _claims(ledger: Ledger, identity: Identity) -> bool:
+        claims = {(claim.slot, claim.token, claim.attempt) for claim in ledger.claims}
+        return identity in claims or identity == (ledger.prepared, "", 1)
+
     def _claimed(self, story: Story, identity: Identity) -> None:
-        slot, token, attempt = identity
-        claims = story.ledger.claims if story.ledger is not None else ()
-        prepared = story.ledger is not None and identity == (story.ledger.prepared, "", 1)
-        if not prepared and not any((c.slot, c.token, c.attempt) == (slot, token, attempt) for c in claims):
+        if story.ledger is None or not self._claims(story.ledger, identity):
             self._report(f"{story.name}: a Job for {identity}, which the ledger does not claim")
 
     def _due(self, story: Story, identity: Identity) -> None:

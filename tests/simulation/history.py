@@ -10,9 +10,11 @@ import asyncio
 import gc
 import hashlib
 import logging
+import multiprocessing
+import os
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from unittest import mock
 
@@ -235,3 +237,16 @@ def simulate(seed: int, *, traced: bool = False) -> Result:
         log.removeHandler(errors)
         if collecting:
             gc.enable()
+
+
+def histories(seeds: range) -> Iterator[Result]:
+    """Run these on all cores; they come as they are done."""
+    with multiprocessing.Pool(os.cpu_count(), maxtasksperchild=2000) as pool:
+        yield from pool.imap_unordered(_one, seeds, chunksize=10)
+
+
+def _one(seed: int) -> Result:
+    result = simulate(seed)
+    if seed % 25 == 0:
+        gc.collect()
+    return result

@@ -126,10 +126,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             process.dead = False
             self.resume(process)
         self._began = self.steps
-        left = [task for task in self._tasks if not task.done()]
-        for task in left:
-            task.cancel()
-        if left:
+        while left := [task for task in self._tasks if not task.done()]:  # an end may begin something, as a goodbye
+            for task in left:
+                task.cancel()
             self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._tasks.clear()
 

@@ -128,6 +128,17 @@ def wall_clock_lease() -> AbstractContextManager[Any]:
     return mock.patch.object(Leadership, "__init__", init)
 
 
+def no_uid_in_lease_writes() -> AbstractContextManager[Any]:
+    """The API server makes a Lease that is not there: an old ledger comes back."""
+    original = Link.replace
+
+    async def replace_or_make(self: Link, resource: Resource, namespace: str, name: str, body: Json) -> Json:
+        body["metadata"].pop("uid", None)
+        return await original(self, resource, namespace, name, body)
+
+    return mock.patch.object(Link, "replace", replace_or_make)
+
+
 MUTANTS = (
     Mutant("claim after create", 0, claim_after_create),
     Mutant("no compare-and-set", 41, no_compare_and_set),

@@ -66,6 +66,8 @@ class _Seen:
     transitions: int
     duration: float
     changed: float
+    gone: bool = False
+    """Somebody deleted it. It binds all the same: its holder may not have heard of that, and acts until it expires."""
 
 
 def shard_of(uid: str, shards: int) -> int:
@@ -122,7 +124,7 @@ class Leadership:
         if known is not None and version <= known.version:
             return
         if deleted:
-            self._forget(name)
+            self._lose(name)
         else:
             self._seen[name] = _Seen(
                 holder=spec.get("holderIdentity") or "",
@@ -138,13 +140,17 @@ class Leadership:
     def reconcile(self, uids: Set[str], version: int) -> None:
         """Leases that a complete listing of this version does not show are gone."""
         for name, seen in list(self._seen.items()):
-            if seen.uid not in uids and seen.version <= version:
-                self._forget(name)
+            if seen.uid not in uids and seen.version <= version and not seen.gone:
+                self._lose(name)
                 self._changed.set()
 
-    def _forget(self, name: str) -> None:
-        self._seen.pop(name, None)
+    def _lose(self, name: str) -> None:
+        """There is no such Lease any more."""
         self._until.pop(_number(name), None)
+        if name.startswith(_MEMBER):
+            self._seen.pop(name, None)
+        elif (seen := self._seen.get(name)) is not None:
+            seen.gone = True
 
     async def run(self) -> None:
         """Campaign for every shard until cancelled, then let go of what is held."""
@@ -177,16 +183,14 @@ class Leadership:
         while (wait := self._free_in(shard)) > 0:
             await self._change(wait)
         name = shard_name(shard)
-        try:
-            self.observe(await self._call(self._cluster.get(LEASES, self._namespace, name)))
-        except NotFound:
-            self._seen.pop(name, None)
+        await self._refresh(name)
         if self._expires_in(shard) <= 0:
             await self._write(shard)
 
     async def _renew(self, shard: int) -> None:
         await self._write(shard)
-        await self._change(self._terms.renewal * (0.9 + 0.2 * self._jitter()), shard)
+        if self.holds(shard):
+            await self._change(self._terms.renewal * (0.9 + 0.2 * self._jitter()), shard)
 
     async def _write(self, shard: int) -> None:
         """Take or renew by compare-and-set. A conflict is somebody else's success, or an edit: look again."""
@@ -207,10 +211,7 @@ class Leadership:
 
     async def _look_again(self, shard: int) -> None:
         name = shard_name(shard)
-        try:
-            self.observe(await self._call(self._cluster.get(LEASES, self._namespace, name)))
-        except NotFound:
-            self._seen.pop(name, None)
+        await self._refresh(name)
         known = self._seen.get(name)
         if known is None or known.holder != self._identity:
             self._until.pop(shard, None)
@@ -264,22 +265,20 @@ class Leadership:
         name = member_name(self._identity)
         while True:
             try:
-                self.observe(await self._put(name, self._seen.get(name), self._identity))
-                await self._bury_the_dead()
-                await asyncio.sleep(self._terms.renewal * (0.9 + 0.2 * self._jitter()))
-            except (Conflict, AlreadyExists, NotFound):
-                await self._refresh(name)
+                if await self._join(name):
+                    await self._bury_the_dead()
+                    await asyncio.sleep(self._terms.renewal * (0.9 + 0.2 * self._jitter()))
             except ClusterError as error:
                 log.warning("member Lease: the API server: %s", error)
                 await asyncio.sleep(_RETRY * (0.5 + self._jitter()))
 
-    async def _refresh(self, name: str) -> None:
+    async def _join(self, name: str) -> bool:
         try:
-            self.observe(await self._call(self._cluster.get(LEASES, self._namespace, name)))
-        except NotFound:
-            self._seen.pop(name, None)
-        except ClusterError:
-            await asyncio.sleep(_RETRY)
+            self.observe(await self._put(name, self._seen.get(name), self._identity))
+        except (Conflict, AlreadyExists, NotFound):
+            await self._refresh(name)
+            return False
+        return True
 
     async def _bury_the_dead(self) -> None:
         """Remove the member Leases of replicas that crashed long ago; the holder of shard 0 does it."""
@@ -316,6 +315,17 @@ class Leadership:
 
     # Calls
 
+    async def _refresh(self, name: str) -> None:
+        """See a Lease as it is now."""
+        try:
+            lease = await self._call(self._cluster.get(LEASES, self._namespace, name))
+        except NotFound:
+            self._lose(name)
+            return
+        self.observe(lease)
+        if (seen := self._seen.get(name)) is not None and seen.uid == lease["metadata"]["uid"]:
+            seen.gone = False  # a late answer may have told of its predecessor's end
+
     async def _change(self, seconds: float, shard: int | None = None) -> None:
         """Sleep that long, or until a Lease changes in a way that matters to the sleeper."""
         deadline = self._monotonic() + seconds
@@ -349,7 +359,7 @@ class Leadership:
                 "leaseTransitions": (known.transitions if known else 0) + changed_hands,
             },
         }
-        if known is None:
+        if known is None or known.gone:
             return await self._call(self._cluster.create(LEASES, self._namespace, body))
         # Without the UID, replacing a Lease that was deleted would make it anew, whatever version is named.
         body["metadata"] |= {"resourceVersion": str(known.version), "uid": known.uid}
