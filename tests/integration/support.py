@@ -18,8 +18,8 @@ from hack.cluster.folder import CHECKOUT, Folder, State
 T = TypeVar("T")
 
 PATIENCE = 150.0
-"""Seconds for things that must happen, on the slowest machine; never waited out when all is well. Where a test takes the
-API server away, Kubernetes' own controllers wait up to a minute before they look again (client-go's backoff for
+"""Seconds for things that must happen, on the slowest machine; never waited out when all is well. Where a test takes
+the API server away, Kubernetes' own controllers wait up to a minute before they look again (client-go's backoff for
 watches, which grows over all restarts within two minutes), and again if that is when it goes the second time."""
 _POLL = 0.05
 

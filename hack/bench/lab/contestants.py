@@ -117,8 +117,8 @@ class Raw:
         self._fires += fires
 
     def settle(self, lab: Lab, deadline: float) -> None:  # noqa: ARG002 - it is ready in a second
-        owner = lab.api.get(f"{manifests.TEMPLATES}/{manifests.TEMPLATE}")
-        jobs = [(fire, manifests.raw_job(fire, owner, pods=self.pods)) for fire in self._fires]
+        template = lab.api.get(f"{manifests.TEMPLATES}/{manifests.TEMPLATE}")
+        jobs = [(fire, manifests.raw_job(fire, template)) for fire in self._fires]
         posting.start(lab, jobs, self.concurrency)
 
     def end(self, lab: Lab) -> None:

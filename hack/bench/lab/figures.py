@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -77,3 +78,17 @@ def per_run(calls: Mapping[str, int], runs: int) -> dict[str, float]:
 def cost_of_run(busy_cpu: float, busy_seconds: float, idle_share: float, runs: int) -> float:
     """CPU seconds that one run costs, above what the same time costs when nothing is due."""
     return max(0.0, busy_cpu - idle_share * busy_seconds) / runs
+
+
+def apart(cumulative: Mapping[float, float]) -> Counter[float]:
+    """A histogram as Prometheus tells it, each bucket with the smaller ones in it, as counts by upper bound."""
+    counts, below = Counter[float](), 0.0
+    for bound in sorted(cumulative):
+        counts[bound] = int(cumulative[bound] - below)
+        below = cumulative[bound]
+    return counts
+
+
+def bound_of(counts: Counter[float], percent: float) -> float:
+    """The upper bound of the bucket that a percentile lies in."""
+    return percentile(list(counts.elements()), percent)

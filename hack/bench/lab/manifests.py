@@ -11,6 +11,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from cronwright.core.model import Claim
+from cronwright.core.observe import schedule_from, template_from
+from cronwright.core.render import render
+
 Json = dict[str, Any]
 
 NAMESPACE = "bench"
@@ -40,14 +44,14 @@ def job_template(*, pods: bool) -> Json:
     return {"spec": spec if pods else {**spec, "suspend": True}}
 
 
-def task_template(*, pods: bool) -> Json:
-    meta = {"name": TEMPLATE, "namespace": NAMESPACE}
+def task_template(*, pods: bool, name: str = TEMPLATE) -> Json:
+    meta = {"name": name, "namespace": NAMESPACE}
     return _custom("TaskTemplate", meta, {"job": job_template(pods=pods)})
 
 
-def task_schedule(name: str, cron: str, *, group: str = "due", **spec: Any) -> Json:
+def task_schedule(name: str, cron: str, *, group: str = "due", template: str = TEMPLATE, **spec: Any) -> Json:
     meta = {"name": name, "namespace": NAMESPACE, "labels": {MARK: group}}
-    return _custom("TaskSchedule", meta, {"templateRef": {"name": TEMPLATE}, "schedule": {"cron": cron}, **spec})
+    return _custom("TaskSchedule", meta, {"templateRef": {"name": template}, "schedule": {"cron": cron}, **spec})
 
 
 def cron_job(name: str, cron: str, *, pods: bool, **spec: Any) -> Json:
@@ -59,22 +63,16 @@ def cron_job(name: str, cron: str, *, pods: bool, **spec: Any) -> Json:
     }
 
 
-def raw_job(fire: Fire, owner: Json, *, pods: bool) -> Json:
-    """A Job of the size that the others make: labels, annotations and an owner, without a controller behind it."""
-    reference = {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-    }
-    meta = {
-        "name": fire.name,
-        "namespace": NAMESPACE,
-        "labels": {"app.kubernetes.io/managed-by": "bench", MARK: "due"},
-        "annotations": {"bench.cronwright.dev/slot": str(fire.slot)},
-        "ownerReferences": [reference],
-    }
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, **job_template(pods=pods)}
+def raw_job(fire: Fire, template: Json) -> Json:
+    """The very Job that the operator would make of it, but for its owner, without a controller behind it."""
+    made = task_schedule(fire.name, cron_at(fire.slot, seconds=True))
+    made["metadata"] |= {"uid": "", "resourceVersion": "0", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    claim = Claim(fire.slot, 1, "Schedule", fire.slot)
+    job = render(schedule_from(made), template_from(template), claim, {}, None)
+    job["metadata"]["name"] = fire.name
+    [owner] = job["metadata"]["ownerReferences"]
+    owner |= {"kind": "TaskTemplate", "name": TEMPLATE, "uid": template["metadata"]["uid"]}
+    return job
 
 
 def cron_at(slot: int, *, seconds: bool) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
+import urllib.request
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from hack.bench.lab import figures
 from hack.bench.lab.cluster import SYSTEM, Lab
 from hack.bench.lab.errors import BenchError
 from hack.cluster import processes
@@ -26,6 +30,8 @@ class Operator:
     pid: int
     synced_after: float
     """Seconds from the start of the process until it was ready: interpreter, imports and the first listing."""
+    port: int
+    """Of its probes and metrics."""
 
     def cpu(self) -> float:
         """CPU seconds since its start, in user and kernel mode."""
@@ -38,6 +44,13 @@ class Operator:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
         raise BenchError(f"The operator (pid {self.pid}) is gone. {tail(self.lab.folder.log(NAME))}")
+
+    def lag(self) -> Counter[float]:
+        """How often the event loop was late, by the upper bound of how late, since its start."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        found = re.findall(r'^cronwright_loop_lag_seconds_bucket{le="([^"]+)"} (\S+)$', text, re.MULTILINE)
+        return figures.apart({float(bound): float(count) for bound, count in found})
 
     def check(self) -> None:
         if processes.find(self.lab.folder.pids, NAME) is None:
@@ -69,7 +82,7 @@ def start(lab: Lab) -> Operator:
         if time.monotonic() - began > _PATIENCE:
             raise BenchError(f"The operator is not ready after {_PATIENCE:.0f} s. {tail(lab.folder.log(NAME))}")
         time.sleep(_POLL)
-    return Operator(lab, process.pid, time.monotonic() - began)
+    return Operator(lab, process.pid, time.monotonic() - began, port)
 
 
 def tail(log: Path) -> str:

@@ -37,6 +37,12 @@ class Metrics:
         self.shard_held = Gauge(
             "cronwright_shard_held", "1 for each shard that this replica holds.", ["shard"], registry=self.registry
         )
+        self.loop_lag = Histogram(
+            "cronwright_loop_lag_seconds",
+            "How late the event loop comes to a task that wanted to run: what every start is late by, at least.",
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1),
+            registry=self.registry,
+        )
         self.queue_depth = Gauge("cronwright_queue_depth", "Schedules waiting to be looked at.", registry=self.registry)
 
     def started(self, trigger: str, lateness: float | None) -> None:

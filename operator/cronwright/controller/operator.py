@@ -119,6 +119,9 @@ class Operator:
         self.engine.queue.add(self.engine.store.schedules)
         self.engine.templates.queue.add(self.engine.store.templates)
 
+    def note_lag(self, seconds: float) -> None:
+        self._metrics.loop_lag.observe(max(0.0, seconds))
+
     def measure(self) -> bytes:
         """The metrics, as they are now."""
         self._metrics.schedules.set(len(self.engine.store.schedules))

@@ -1,7 +1,8 @@
 """How much is asked of the API server at once: more while it answers quickly, less when it says that it is too much.
 
 A fixed rate would be too low for a strong API server and too high for a weak one. The number of schedules worked on at
-once grows by one for each round of quick answers, and is halved by a 429, a 5xx or silence, as TCP does it.
+once grows by one for each round of quick answers, and is halved by a 429, a 5xx or silence, as TCP does it. Answers
+that are neither quick nor slow come from an API server that has enough to do: more at once would only slow it down.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 FEWEST, FIRST, MOST = 4, 32, 96
-SLOW = 2.0
-"""Seconds after which an answer counts as a sign of too much at once."""
+QUICK, SLOW = 0.05, 2.0
+"""Seconds up to which an answer is a sign that more is possible, and after which it is one of too much at once."""
 
 
 class Pace:
@@ -26,7 +27,7 @@ class Pace:
     def answered(self, seconds: float) -> None:
         if seconds > SLOW:
             self.refused()
-        else:
+        elif seconds <= QUICK:
             self._limit = min(MOST, self._limit + 1 / self._limit)
 
     def refused(self) -> None:

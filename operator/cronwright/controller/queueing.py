@@ -1,9 +1,11 @@
 """Which schedule is looked at next, and when: keys that are due now in two lanes, and a heap of those due later.
 
-What time brings goes before what events bring, because a slot cannot wait and a status can. Inside a lane namespaces
-take turns, so that one tenant's thousand runs do not delay another's single one. A key is never handed to two workers
-at once; if it is added while a worker has it, it comes again afterwards. Only the earliest wake-up of a key counts, so
-a schedule costs one heap entry however often it is looked at.
+What time brings goes before what events bring, because a slot cannot wait and a status can: as long as the former keeps
+us busy, and for a moment after, only a few of the latter are worked on. A status write costs the API server more than a
+Job does, and hundreds of them would hold up a burst's last Jobs and the watches that tell of them. Inside a lane
+namespaces take turns, so that one tenant's thousand runs do not delay another's single one. A key is never handed to
+two workers at once; if it is added while a worker has it, it comes again afterwards. Only the earliest wake-up of a key
+counts, so a schedule costs one heap entry however often it is looked at.
 """
 
 from __future__ import annotations
@@ -14,6 +16,13 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 
 from cronwright.core.model import Key
+
+BESIDE = 2
+"""How many keys that events brought are worked on beside those that time brought: a single run is told of at once, and
+under a load that never ends none starves."""
+
+CALM = 0.5
+"""Seconds without a key that time brought after which the others need not be held back any more."""
 
 LONGEST_SLEEP = 1.0
 """Seconds after which the wall clock is read again: a clock that jumps is noticed, and no sleep drifts past a slot."""
@@ -49,6 +58,10 @@ class WorkQueue:
         self._touched = _Lane()
         self._queued: set[Key] = set()
         self._busy: set[Key] = set()
+        self._urgent: set[Key] = set()
+        """Those of the busy ones that time brought."""
+        self._calm_from = float("-inf")
+        self._awaiting_calm = False
         self._again: set[Key] = set()
         self._wakes: dict[Key, float] = {}
         self._heap: list[tuple[float, Key]] = []
@@ -86,14 +99,32 @@ class WorkQueue:
             self.wake(key, at)
 
     async def take(self) -> Key:
-        while not (self._due or self._touched):
+        while not (self._due or self._may_touch()):
             taker = asyncio.get_running_loop().create_future()
             self._takers.append(taker)
             await taker
-        key = (self._due or self._touched).take()
+        if self._due:
+            key = self._due.take()
+            self._urgent.add(key)
+        else:
+            key = self._touched.take()
         self._queued.discard(key)
         self._busy.add(key)
         return key
+
+    def _may_touch(self) -> bool:
+        if not self._touched:
+            return False
+        calm = not self._urgent and asyncio.get_running_loop().time() >= self._calm_from
+        return calm or len(self._busy) - len(self._urgent) < BESIDE
+
+    def _await_calm(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._awaiting_calm = loop.time() < self._calm_from
+        if self._awaiting_calm:
+            loop.call_at(self._calm_from, self._await_calm)
+        elif self._may_touch():
+            self._call_a_taker()
 
     def _call_a_taker(self) -> None:
         """Wake one worker for one key: waking all of them for each would cost more than the work."""
@@ -105,9 +136,16 @@ class WorkQueue:
 
     def done(self, key: Key) -> None:
         self._busy.discard(key)
+        if key in self._urgent:
+            self._urgent.discard(key)
+            self._calm_from = asyncio.get_running_loop().time() + CALM
+            if not self._awaiting_calm:
+                self._await_calm()
         if key in self._again:
             self._again.discard(key)
             self.add((key,))
+        if self._may_touch():
+            self._call_a_taker()
 
     async def keep_time(self) -> None:
         """Move keys whose time has come from the heap to the queue, for ever."""

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hack.bench.lab.figures import Lateness, Spread, cost_of_run, over_repeats, per_run, percentile, ratio
+from hack.bench.lab.figures import (
+    Lateness,
+    Spread,
+    apart,
+    bound_of,
+    cost_of_run,
+    over_repeats,
+    per_run,
+    percentile,
+    ratio,
+)
 
 
 def test_a_percentile_is_a_value_that_was_seen() -> None:
@@ -61,3 +71,9 @@ def test_calls_are_told_for_one_run_the_most_frequent_first() -> None:
 def test_the_cost_of_a_run_leaves_out_what_rest_would_have_cost() -> None:
     assert cost_of_run(busy_cpu=3.0, busy_seconds=100, idle_share=0.01, runs=200) == pytest.approx(0.01)
     assert cost_of_run(busy_cpu=0.5, busy_seconds=100, idle_share=0.01, runs=200) == 0
+
+
+def test_a_percentile_of_a_histogram_is_the_bound_of_its_bucket() -> None:
+    counts = apart({0.001: 90, 0.05: 99, 1.0: 99, float("inf"): 100})
+    assert counts == {0.001: 90, 0.05: 9, 1.0: 0, float("inf"): 1}
+    assert [bound_of(counts, percent) for percent in (50, 99, 100)] == [0.001, 0.05, float("inf")]

@@ -1,0 +1,98 @@
+"""What is looked at first: slots before what events bring, namespaces in turn, each key by one worker at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+
+from cronwright.controller import queueing
+from cronwright.controller.queueing import BESIDE, WorkQueue
+from cronwright.core.model import Key
+
+NOW = 1000.0
+
+
+def keys(namespace: str, count: int) -> list[Key]:
+    return [Key(namespace, f"s{number}") for number in range(count)]
+
+
+def due(queue: WorkQueue, which: Iterable[Key]) -> None:
+    """As `keep_time` does when their time has come."""
+    for key in which:
+        queue._add(key, queue._due)
+
+
+async def taken(queue: WorkQueue) -> list[Key]:
+    """All that may be worked on at once now."""
+    found: list[Key] = []
+    while True:
+        taking = asyncio.create_task(queue.take())
+        await asyncio.sleep(0)
+        if not taking.done():
+            taking.cancel()
+            return found
+        found.append(taking.result())
+
+
+@pytest.fixture
+def queue() -> WorkQueue:
+    return WorkQueue(lambda: NOW)
+
+
+async def test_without_slots_all_that_was_touched_is_worked_on(queue: WorkQueue) -> None:
+    queue.add(keys("a", 10))
+    assert await taken(queue) == keys("a", 10)
+
+
+async def test_namespaces_take_turns(queue: WorkQueue) -> None:
+    due(queue, [*keys("a", 3), *keys("b", 1)])
+    assert [key.namespace for key in await taken(queue)] == ["a", "b", "a", "a"]
+
+
+async def test_slots_come_first_and_only_a_few_others_beside_them(queue: WorkQueue) -> None:
+    queue.add(keys("touched", 10))
+    due(queue, keys("due", 5))
+    found = await taken(queue)
+    assert found[:5] == keys("due", 5)
+    assert len(found) == 5 + BESIDE
+
+
+async def test_the_others_are_held_back_until_the_last_slot_is_done_and_a_moment_longer(
+    queue: WorkQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queueing, "CALM", 3600.0)
+    due(queue, keys("due", 2))
+    slots = await taken(queue)
+    queue.add(keys("touched", 10))
+    assert len(await taken(queue)) == BESIDE
+    for key in slots:
+        queue.done(key)
+    assert await taken(queue) == []
+    queue._calm_from = float("-inf")
+    assert len(await taken(queue)) == 10 - BESIDE
+
+
+async def test_whoever_waits_for_calm_is_called_when_it_comes(
+    queue: WorkQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queueing, "CALM", 0.01)
+    due(queue, keys("due", 1))
+    [slot] = await taken(queue)
+    queue.add(keys("touched", BESIDE + 1))
+    assert len(await taken(queue)) == BESIDE
+    waiting = asyncio.create_task(queue.take())
+    queue.done(slot)
+    async with asyncio.timeout(30):
+        assert await waiting == keys("touched", BESIDE + 1)[-1]
+
+
+async def test_a_key_that_is_touched_while_it_is_worked_on_comes_again_afterwards(queue: WorkQueue) -> None:
+    [key] = keys("a", 1)
+    queue.add([key])
+    assert await taken(queue) == [key]
+    queue.add([key])
+    assert await taken(queue) == []
+    queue.done(key)
+    assert await taken(queue) == [key]
