@@ -22,6 +22,9 @@ from cronwright.timing import parse_instant
 
 PERSON = "person"
 TIMING = ("schedule", "startsAt", "expiresAt", "suspend", "maxRuns")
+LEASE_SECONDS = 15
+WARM_UP = 60
+"""Seconds that a replica may take until it has seen all Leases, in bad weather."""
 Identity = tuple[int, str, int]
 """Slot, token, attempt."""
 
@@ -60,13 +63,15 @@ class Checks:
         server: ApiServer,
         report: Callable[[str], None],
         now: Callable[[], float],
-        alive: Callable[[], frozenset[str]],
+        alive: Callable[[], dict[str, float]],
     ) -> None:
         self._server = server
         self._alive = alive
         self._report = report
         self._now = now
         self.stories: dict[str, Story] = {}
+        self._shard_lost = float("-inf")
+        """When a person last deleted a shard's Lease."""
         self.writes = 0
         """Those of the replicas."""
         self.holes = 0
@@ -101,13 +106,15 @@ class Checks:
 
     def _lease(self, change: Change) -> None:
         text = (change.obj["metadata"].get("annotations") or {}).get(LEDGER)
+        if change.type == "DELETED" and change.by == PERSON and "ownerReferences" not in change.obj["metadata"]:
+            self._shard_lost = self._now()
         story = self._story(change.obj)
         if text is None or story is None or story.deleted:
             return
         if change.type == "DELETED":
             if change.by == PERSON:
                 story.forgotten = True
-                story.witnesses = self._alive()
+                story.witnesses = frozenset(self._alive())
             return
         ledger = ledgers.decode(text)
         outdated = ledger.watermark < story.watermark  # it was deleted before its last words had reached the writer
@@ -144,13 +151,21 @@ class Checks:
             return
         self._once(story, identity, job, change.by)
         self._due(story, identity)
-        self._claimed(story, identity)
-        self._apart(story, job)
+        if self._has_two_leaders():
+            self.holes += 1
+        else:
+            self._claimed(story, identity)
+            self._apart(story, job)
         story.jobs[identity].append(job["metadata"]["uid"])
         firsts = sum(attempt == 1 and not token for _, token, attempt in story.jobs)
         budget = next(iter(story.budgets)) if len(story.budgets) == 1 else None
         if budget is not None and firsts > budget and not story.amnesia:
             self._report(f"{story.name}: {firsts} runs were started, maxRuns is {budget}")
+
+    def _has_two_leaders(self) -> bool:
+        """Whether a shard's Lease was deleted, and somebody may have taken it who had never seen it."""
+        newcomers = any(born > self._shard_lost - WARM_UP for born in self._alive().values())
+        return newcomers and self._now() < self._shard_lost + LEASE_SECONDS
 
     def _once(self, story: Story, identity: Identity, job: Json, by: str) -> None:
         """At most one Job ever; the exceptions are those of docs/simulation.md, "What is not promised"."""

@@ -86,8 +86,9 @@ class History:
     def _truth(self) -> float:
         return self._plan.start + self._loop.time()
 
-    def _alive(self) -> frozenset[str]:
-        return frozenset(r.process.name for r in self.replicas if r.alive and r.process is not None)
+    def _alive(self) -> dict[str, float]:
+        """The processes that are alive, and since when."""
+        return {r.process.name: self._plan.start + r.process.born for r in self.replicas if r.alive and r.process}
 
     def _say(self, who: str, what: str) -> None:
         if self.result.violations:

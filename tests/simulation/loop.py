@@ -29,8 +29,9 @@ class HotLoop(Exception):
 class Process:
     """Something whose callbacks can be stopped from outside: one life of a replica."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, born: float) -> None:
         self.name = name
+        self.born = born
         self.dead = False
         self.paused = False
         self.put_aside: list[asyncio.Handle] = []
@@ -83,7 +84,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return task
 
     def process(self, name: str) -> Process:
-        self._processes.append(Process(name))
+        self._processes.append(Process(name, self._instant))
         return self._processes[-1]
 
     def resume(self, process: Process) -> None:

@@ -1,6 +1,6 @@
 """Deliberately broken controllers, to show that the simulator would notice: each is one mistake, made by a patch.
 
-The first five are the mistakes that this design exists to avoid. The others undo a mend each, of a bug that the
+The first six are the mistakes that this design exists to avoid. The others undo a mend each, of a bug that the
 simulator itself has found. Each seed was searched for with the mutant in place.
 """
 
@@ -143,11 +143,12 @@ MUTANTS = (
     Mutant("claim after create", 0, claim_after_create),
     Mutant("no compare-and-set", 41, no_compare_and_set),
     Mutant("watermark from status", 0, watermark_from_status),
-    Mutant("no fencing", 330, no_fencing),
+    Mutant("no fencing", 703, no_fencing),
     Mutant("wall-clock lease", 238, wall_clock_lease),
+    Mutant("a Lease is written without its UID", 2343, no_uid_in_lease_writes),
     Mutant("adopt anybody's Job", 2, adopt_anybodys_job),
     Mutant("wake for what is past", 0, wake_for_what_is_past),
-    Mutant("run on while inspecting", 12, run_on_while_inspecting),
+    Mutant("run on while inspecting", 14, run_on_while_inspecting),
 )
 
 
