@@ -32,7 +32,7 @@ class _Lane:
     """First come, first served inside a namespace; namespaces in turn."""
 
     def __init__(self) -> None:
-        self._turns: OrderedDict[str, deque[Key]] = OrderedDict()
+        self._turns: OrderedDict[str, dict[Key, None]] = OrderedDict()
 
     def __bool__(self) -> bool:
         return bool(self._turns)
@@ -40,12 +40,22 @@ class _Lane:
     def __len__(self) -> int:
         return sum(map(len, self._turns.values()))
 
+    def __contains__(self, key: Key) -> bool:
+        return key in self._turns.get(key.namespace, ())
+
     def put(self, key: Key) -> None:
-        self._turns.setdefault(key.namespace, deque()).append(key)
+        self._turns.setdefault(key.namespace, {})[key] = None
+
+    def remove(self, key: Key) -> None:
+        keys = self._turns[key.namespace]
+        del keys[key]
+        if not keys:
+            del self._turns[key.namespace]
 
     def take(self) -> Key:
         namespace, keys = self._turns.popitem(last=False)
-        key = keys.popleft()
+        key = next(iter(keys))
+        del keys[key]
         if keys:
             self._turns[namespace] = keys
         return key
@@ -56,13 +66,13 @@ class WorkQueue:
         self._now = now
         self._due = _Lane()
         self._touched = _Lane()
-        self._queued: set[Key] = set()
         self._busy: set[Key] = set()
         self._urgent: set[Key] = set()
         """Those of the busy ones that time brought."""
         self._calm_from = float("-inf")
         self._awaiting_calm = False
-        self._again: set[Key] = set()
+        self._again: dict[Key, _Lane] = {}
+        """Where those of the busy ones go next that came up meanwhile."""
         self._wakes: dict[Key, float] = {}
         self._heap: list[tuple[float, Key]] = []
         self._takers: deque[asyncio.Future[None]] = deque()
@@ -75,11 +85,15 @@ class WorkQueue:
 
     def _add(self, key: Key, lane: _Lane) -> None:
         if key in self._busy:
-            self._again.add(key)
-        elif key not in self._queued:
-            self._queued.add(key)
-            lane.put(key)
-            self._call_a_taker()
+            if lane is self._due or key not in self._again:
+                self._again[key] = lane
+            return
+        if key in self._due or (key in self._touched and lane is self._touched):
+            return
+        if key in self._touched:
+            self._touched.remove(key)  # it can wait no longer
+        lane.put(key)
+        self._call_a_taker()
 
     def wake(self, key: Key, at: float | None) -> None:
         """Look at this one at that time, instead of at the time set before."""
@@ -108,7 +122,6 @@ class WorkQueue:
             self._urgent.add(key)
         else:
             key = self._touched.take()
-        self._queued.discard(key)
         self._busy.add(key)
         return key
 
@@ -141,9 +154,8 @@ class WorkQueue:
             self._calm_from = asyncio.get_running_loop().time() + CALM
             if not self._awaiting_calm:
                 self._await_calm()
-        if key in self._again:
-            self._again.discard(key)
-            self.add((key,))
+        if (lane := self._again.pop(key, None)) is not None:
+            self._add(key, lane)
         if self._may_touch():
             self._call_a_taker()
 

@@ -96,3 +96,24 @@ async def test_a_key_that_is_touched_while_it_is_worked_on_comes_again_afterward
     assert await taken(queue) == []
     queue.done(key)
     assert await taken(queue) == [key]
+
+
+async def test_a_slot_does_not_wait_in_the_place_of_what_an_event_brought(queue: WorkQueue) -> None:
+    touched = keys("touched", BESIDE + 2)
+    due(queue, keys("due", 1))
+    queue.add(touched)
+    assert len(await taken(queue)) == 1 + BESIDE
+    due(queue, touched[-1:])
+    queue.add(touched[-1:])
+    assert await taken(queue) == touched[-1:]
+    assert queue.depth == 1
+
+
+async def test_a_slot_of_a_key_that_is_worked_on_comes_before_what_events_brought(queue: WorkQueue) -> None:
+    [key] = keys("a", 1)
+    queue.add([key])
+    assert await taken(queue) == [key]
+    due(queue, [key, *keys("due", 1)])
+    queue.add([key, *keys("touched", 5)])
+    queue.done(key)
+    assert (await taken(queue))[:2] == [*keys("due", 1), key]
