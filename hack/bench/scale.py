@@ -103,8 +103,9 @@ def _sample(lab: Lab, options: argparse.Namespace, report: Report) -> tuple[Samp
     log = Audit(lab.audit_log)
     operator = operating.start(lab)
     try:
-        start = log.await_quiet(OPERATOR_USER)
-        start_cpu, rss = operator.cpu(), operator.rss()
+        log.await_quiet(OPERATOR_USER)
+        operator.await_rest()  # kopf lists everything once more, and writes nothing
+        start, start_cpu, rss = log.mark(), operator.cpu(), operator.rss()
         report.say(f"synced after {operator.synced_after:.1f} s; at rest for {options.idle_seconds} s")
         began = time.monotonic()
         time.sleep(options.idle_seconds)

@@ -141,14 +141,14 @@ def no_uid_in_lease_writes() -> AbstractContextManager[Any]:
 
 MUTANTS = (
     Mutant("claim after create", 0, claim_after_create),
-    Mutant("no compare-and-set", 41, no_compare_and_set),
+    Mutant("no compare-and-set", 33, no_compare_and_set),
     Mutant("watermark from status", 0, watermark_from_status),
-    Mutant("no fencing", 703, no_fencing),
+    Mutant("no fencing", 1319, no_fencing),
     Mutant("wall-clock lease", 238, wall_clock_lease),
     Mutant("a Lease is written without its UID", 2343, no_uid_in_lease_writes),
     Mutant("adopt anybody's Job", 2, adopt_anybodys_job),
     Mutant("wake for what is past", 0, wake_for_what_is_past),
-    Mutant("run on while inspecting", 14, run_on_while_inspecting),
+    Mutant("run on while inspecting", 74, run_on_while_inspecting),
 )
 
 

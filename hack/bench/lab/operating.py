@@ -21,6 +21,7 @@ from hack.cluster.folder import free_ports
 NAME = "operator"
 _POLL = 0.02
 _PATIENCE = 300.0
+_REST = 3.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -44,6 +45,20 @@ class Operator:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
         raise BenchError(f"The operator (pid {self.pid}) is gone. {tail(self.lab.folder.log(NAME))}")
+
+    def await_rest(self) -> None:
+        """Wait until it has used less than a tenth of a core for some seconds."""
+        deadline = time.monotonic() + _PATIENCE
+        before = self.cpu()
+        while True:
+            time.sleep(_REST)
+            self.check()
+            now = self.cpu()
+            if now - before < _REST / 10:
+                return
+            if time.monotonic() > deadline:
+                raise BenchError(f"The operator does not come to rest. {tail(self.lab.folder.log(NAME))}")
+            before = now
 
     def lag(self) -> Counter[float]:
         """How often the event loop was late, by the upper bound of how late, since its start."""
