@@ -29,7 +29,7 @@ test: $(READY) cluster-build ## Run every test: unit, and integration on a real 
 
 SEEDS ?= 1000
 simulate: $(READY) ## Run SEEDS=1000 histories of the simulated cluster, or tell one with SEED=7
-	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --first $(or $(FIRST),0))
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --first $(or $(FIRST),0)) $(if $(MUTANT),--mutant "$(MUTANT)")
 
 chaos: $(READY) cluster-build ## Attack three replicas and their cluster for three minutes, then count (ARGS="--seed 1")
 	@$(BIN)/python hack/chaos $(ARGS)

@@ -120,14 +120,20 @@ def test_replace_survives_a_crash_at_every_write(work: Workspace, operator: Oper
     ready(work, "endless")
     manifest = schedule("replace", "schedule: {interval: 3s}\nconcurrencyPolicy: Replace\nmaxRuns: 3", "endless")
 
+    def dropped(status: Json) -> int:
+        """Claims that the next slot replaced before they could start: lives are short, and machines slow."""
+        return int(status.get("skips", {}).get("Replaced", 0))
+
     def over(status: Json) -> bool:
-        return (status.get("cancelled"), status.get("activeRuns"), status.get("queued")) == (2, 1, 0)
+        gone = status.get("cancelled", 0) + dropped(status)
+        return (gone, status.get("activeRuns"), status.get("queued")) == (2, 1, 0)
 
     status, lives = few_writes_a_life(work, operator, "replace", manifest, over)
     [job] = work.jobs("replace")
     assert job["metadata"]["name"] == status["recentRuns"][0]["name"]
-    assert (status["runs"], status["failed"], len(status["recentRuns"])) == (3, 0, 3)
-    assert [record.get("category") for record in status["recentRuns"]] == [None, "Cancelled", "Cancelled"]
+    runs = 3 - dropped(status)
+    assert (status["runs"], status["failed"], len(status["recentRuns"])) == (runs, 0, runs)
+    assert [record.get("category") for record in status["recentRuns"]] == [None, *["Cancelled"] * (runs - 1)]
     assert once_each(work, [job])
     assert lives >= 4
 

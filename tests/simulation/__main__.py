@@ -9,6 +9,7 @@ from collections import Counter
 
 import orjson
 from tests.simulation.history import histories, simulate
+from tests.simulation.mutants import MUTANTS, broken
 from tests.simulation.plan import plan_of
 
 
@@ -17,7 +18,10 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000, help="how many histories")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, help="tell this one history")
+    parser.add_argument("--mutant", help="find a seed that catches this mistake (mutants.py)")
     given = parser.parse_args()
+    if given.mutant is not None:
+        return search(given.mutant, range(given.first, given.first + given.seeds))
     if given.seed is not None:
         return tell(given.seed)
     return run(range(given.first, given.first + given.seeds))
@@ -33,6 +37,18 @@ def tell(seed: int) -> int:
     for line in result.trace:
         _print(line)
     return 1 if result.violations else 0
+
+
+def search(mistake: str, seeds: range) -> int:
+    """Most changes of the controller make other histories of all seeds: then a mutant needs another one."""
+    [mutant] = [mutant for mutant in MUTANTS if mutant.mistake == mistake]
+    with broken(mutant):
+        for result in histories(seeds):
+            if result.violations:
+                _print(f"seed {result.seed}: {result.violations[0]}")
+                return 0
+    _print(f"none of {len(seeds)} seeds notices it")
+    return 1
 
 
 def run(seeds: range) -> int:

@@ -142,7 +142,8 @@ class History:
             self.server.patch(SCHEDULES, NAMESPACE, name, {"spec": {"suspend": True}}, by=PERSON)
         for _ in range(int(REST_SECONDS / 20)):
             await self._pass(20)
-            if all(ended(job) for job in self.server.peek(JOBS)):
+            retrying = any((s.get("status") or {}).get("retrying") for s in self.server.peek(SCHEDULES))
+            if not retrying and all(ended(job) for job in self.server.peek(JOBS)):
                 break
         await self._pass(60)
         self.checks.rest()

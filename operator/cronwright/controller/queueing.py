@@ -1,11 +1,14 @@
 """Which schedule is looked at next, and when: keys that are due now in two lanes, and a heap of those due later.
 
-What time brings goes before what events bring, because a slot cannot wait and a status can: as long as the former keeps
-us busy, and for a moment after, only a few of the latter are worked on. A status write costs the API server more than a
-Job does, and hundreds of them would hold up a burst's last Jobs and the watches that tell of them. Inside a lane
-namespaces take turns, so that one tenant's thousand runs do not delay another's single one. A key is never handed to
-two workers at once; if it is added while a worker has it, it comes again afterwards. Only the earliest wake-up of a key
-counts, so a schedule costs one heap entry however often it is looked at.
+What time brings goes before what events bring, because a slot cannot wait and a status can, for a while: as long as the
+former keeps us busy, and for a moment after, only a few of the latter are worked on. A status write costs the API
+server more than a Job does, and hundreds of them would hold up a burst's last Jobs and the watches that tell of them.
+But a status is also a witness of what was run, so under a load that does not end it waits no longer than
+`LONGEST_HOLD`.
+
+Inside a lane namespaces take turns, so that one tenant's thousand runs do not delay another's single one. A key is
+never handed to two workers at once; if it is added while a worker has it, it comes again afterwards. Only the earliest
+wake-up of a key counts, so a schedule costs one heap entry however often it is looked at.
 """
 
 from __future__ import annotations
@@ -18,11 +21,13 @@ from collections.abc import Callable, Iterable
 from cronwright.core.model import Key
 
 BESIDE = 2
-"""How many keys that events brought are worked on beside those that time brought: a single run is told of at once, and
-under a load that never ends none starves."""
+"""How many keys that events brought are worked on beside those that time brought: a single run is told of at once."""
 
 CALM = 0.5
 """Seconds without a key that time brought after which the others need not be held back any more."""
+
+LONGEST_HOLD = 2.0
+"""Seconds after which they are not held back any longer, calm or not."""
 
 LONGEST_SLEEP = 1.0
 """Seconds after which the wall clock is read again: a clock that jumps is noticed, and no sleep drifts past a slot."""
@@ -70,7 +75,8 @@ class WorkQueue:
         self._urgent: set[Key] = set()
         """Those of the busy ones that time brought."""
         self._calm_from = float("-inf")
-        self._awaiting_calm = False
+        self._held_since: float | None = None
+        self._reconsidering = False
         self._again: dict[Key, _Lane] = {}
         """Where those of the busy ones go next that came up meanwhile."""
         self._wakes: dict[Key, float] = {}
@@ -114,6 +120,7 @@ class WorkQueue:
 
     async def take(self) -> Key:
         while not (self._due or self._may_touch()):
+            self._reconsider_later()
             taker = asyncio.get_running_loop().create_future()
             self._takers.append(taker)
             await taker
@@ -126,18 +133,28 @@ class WorkQueue:
         return key
 
     def _may_touch(self) -> bool:
-        if not self._touched:
-            return False
-        calm = not self._urgent and asyncio.get_running_loop().time() >= self._calm_from
-        return calm or len(self._busy) - len(self._urgent) < BESIDE
+        now = asyncio.get_running_loop().time()
+        if not self._touched or (not self._urgent and now >= self._calm_from):
+            self._held_since = None
+            return bool(self._touched)
+        if len(self._busy) - len(self._urgent) < BESIDE:
+            return True
+        if self._held_since is None:
+            self._held_since = now
+        return now >= self._held_since + LONGEST_HOLD
 
-    def _await_calm(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._awaiting_calm = loop.time() < self._calm_from
-        if self._awaiting_calm:
-            loop.call_at(self._calm_from, self._await_calm)
-        elif self._may_touch():
+    def _reconsider_later(self) -> None:
+        """What is held back is not called by an event when its time has come."""
+        if self._touched and not self._reconsidering:
+            self._reconsidering = True
+            asyncio.get_running_loop().call_later(CALM / 2, self._reconsider)
+
+    def _reconsider(self) -> None:
+        self._reconsidering = False
+        if self._may_touch():
             self._call_a_taker()
+        else:
+            self._reconsider_later()
 
     def _call_a_taker(self) -> None:
         """Wake one worker for one key: waking all of them for each would cost more than the work."""
@@ -152,8 +169,6 @@ class WorkQueue:
         if key in self._urgent:
             self._urgent.discard(key)
             self._calm_from = asyncio.get_running_loop().time() + CALM
-            if not self._awaiting_calm:
-                self._await_calm()
         if (lane := self._again.pop(key, None)) is not None:
             self._add(key, lane)
         if self._may_touch():

@@ -34,6 +34,8 @@ class Recorded:
     """The Lease's own. A write must name it: see `Actor.record`."""
     own: bool = False
     """Written by this replica since it last took the shard: nobody else can have acted on it meanwhile."""
+    tried: bool = False
+    """The Job of its prepared slot was asked for without another write."""
     lost: bool = False
     """The Lease was deleted: what it said still holds, and it must be written again."""
     missing_since: float | None = None
@@ -265,6 +267,7 @@ class Store:
             ledger=recorded.ledger if recorded is not None else None,
             recorded=recorded is not None and not recorded.lost,
             own=recorded is not None and recorded.own,
+            tried=recorded is not None and recorded.tried,
             unreadable=recorded is not None and recorded.ledger is None,
             runs=self.runs[schedule.uid],
             now=now,

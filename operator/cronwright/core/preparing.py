@@ -25,12 +25,12 @@ def lead(uid: str) -> int:
 
 
 def promote(view: View, ledger: Ledger) -> Ledger:
-    """A prepared slot whose Job is there, or was, is a claim like any other."""
+    """A prepared slot whose Job is there, was, or may be, is a claim like any other: no edit withdraws it any more."""
     if ledger.prepared is None:
         return ledger
     claim = Claim(ledger.prepared, 1, "Schedule", ledger.prepared)
     name = job_name(view.schedule.key.name, claim)
-    if name in view.runs or any(r["name"] == name for r in view.schedule.status.get("recentRuns") or ()):
+    if view.tried or name in view.runs or any(r["name"] == name for r in view.schedule.status.get("recentRuns") or ()):
         return claimed(ledger, claim)
     return ledger
 

@@ -74,6 +74,20 @@ async def test_the_others_are_held_back_until_the_last_slot_is_done_and_a_moment
     assert len(await taken(queue)) == 10 - BESIDE
 
 
+async def test_under_a_load_that_does_not_end_they_are_not_held_back_for_ever(
+    queue: WorkQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queueing, "CALM", 0.01)
+    monkeypatch.setattr(queueing, "LONGEST_HOLD", 0.02)
+    due(queue, keys("due", 1))
+    assert await taken(queue) == keys("due", 1)
+    queue.add(keys("touched", 10))
+    assert len(await taken(queue)) == BESIDE
+    async with asyncio.timeout(30):
+        await queue.take()
+    assert len(await taken(queue)) == 10 - BESIDE - 1
+
+
 async def test_whoever_waits_for_calm_is_called_when_it_comes(
     queue: WorkQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:

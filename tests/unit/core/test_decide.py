@@ -225,6 +225,19 @@ def test_a_prepared_slot_that_has_to_wait_is_written(policy: str, limit: int | N
     assert wakes(decision, 0, MINUTE)
 
 
+def test_an_edit_withdraws_a_prepared_slot_but_not_one_whose_job_was_asked_for() -> None:
+    """No answer came and no watch told, but the Job may be there: it is a run in flight."""
+    known = ledger(schedule(), prepared=T)
+    edited = schedule(edited=1, generation=2, schedule={"interval": "1h", "anchor": at(-86400)})
+    seen = replace(view(edited, known=known, now=2), own=True)
+    withdrawn = decide(seen)
+    assert (withdrawn.starts, withdrawn.ledger.claims, withdrawn.ledger.prepared) == ((), (), None)
+    kept = decide(replace(seen, tried=True))
+    assert [minute(c) for c in kept.ledger.claims] == ["0/1"]
+    assert kept.write
+    assert started(kept) == ["0/1"]
+
+
 def test_a_slot_that_forbid_skipped_is_done_when_the_old_run_ends() -> None:
     of = schedule()
     claims, runs = before("A")
