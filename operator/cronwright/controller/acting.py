@@ -133,6 +133,7 @@ class Actor:
 
     async def create(self, schedule: Schedule, template: Template | None, start: Start, body: Json | bytes) -> None:
         """The Job itself, as `body` says it."""
+        self._store.asked[schedule.uid].add(start.name)
         try:
             self._store.observe_job(await self._cluster.create(JOBS, schedule.key.namespace, body))
         except AlreadyExists:
@@ -198,6 +199,7 @@ class Actor:
         )
         run.outcome = classify(run, (), schedule.spec.failure_rules if schedule.spec else ())
         self._store.runs[schedule.uid][run.name] = run
+        self._store.answered(schedule.uid, run.name)
         log.warning("%s: %s was refused: %s", schedule.key, start.name, message)
 
     async def stop(self, schedule: Schedule, stop: Stop) -> None:

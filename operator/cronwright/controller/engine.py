@@ -188,7 +188,6 @@ class Engine:
         )
 
     async def _fire(self, ahead: Ahead) -> None:
-        self.store.ledgers[ahead.schedule.uid].tried = True
         template = self.store.templates.get(self.store.template_key(ahead.schedule))
         await self._actor.create(ahead.schedule, template, ahead.start, ahead.body.encode())
         self.metrics.started(ahead.start.claim.trigger, self._lateness(ahead.schedule, ahead.start))
@@ -206,8 +205,6 @@ class Engine:
             for start in decision.starts:
                 if not self._leads(schedule.uid):
                     return True
-                if not fenced and view.ledger is not None and view.ledger.prepared == start.claim.slot:
-                    self.store.ledgers[schedule.uid].tried = True
                 await self._actor.start(schedule, view.template, decision.ledger, start)
                 self.metrics.started(start.claim.trigger, self._lateness(schedule, start))
         finally:

@@ -34,8 +34,6 @@ class Recorded:
     """The Lease's own. A write must name it: see `Actor.record`."""
     own: bool = False
     """Written by this replica since it last took the shard: nobody else can have acted on it meanwhile."""
-    tried: bool = False
-    """The Job of its prepared slot was asked for without another write."""
     lost: bool = False
     """The Lease was deleted: what it said still holds, and it must be written again."""
     missing_since: float | None = None
@@ -50,6 +48,8 @@ class Store:
         self.ledgers: dict[str, Recorded] = {}
         self.starting: defaultdict[Key, set[str]] = defaultdict(set)
         """Runs of a template that are being created right now: they count against its limit already."""
+        self.asked: defaultdict[str, set[str]] = defaultdict(set)
+        """By schedule, the Jobs that were asked for and that neither an answer nor a watch has told of yet."""
         self._graves: dict[Key, int] = {}
         self._keys: dict[str, Key] = {}
         self._users: defaultdict[Key, set[Key]] = defaultdict(set)
@@ -96,6 +96,7 @@ class Store:
         self._keys.pop(schedule.uid, None)
         self.runs.pop(schedule.uid, None)
         self.ledgers.pop(schedule.uid, None)
+        self.asked.pop(schedule.uid, None)
         if schedule.spec is not None:
             self._users[self.template_key(schedule)].discard(schedule.key)
 
@@ -138,6 +139,7 @@ class Store:
         uid = owner_of(job)
         if uid is None:
             return set()
+        self.answered(uid, job["metadata"]["name"])
         runs = self.runs[uid]
         known = runs.get(job["metadata"]["name"])
         if known is not None and _is_old(job, known.version, deleted=deleted):
@@ -166,6 +168,13 @@ class Store:
         if run.over:
             affected |= self._waiting_for_capacity(key)
         return affected
+
+    def answered(self, uid: str, name: str) -> None:
+        """It is known by now what became of a Job that was asked for."""
+        if uid in self.asked:
+            self.asked[uid].discard(name)
+            if not self.asked[uid]:
+                del self.asked[uid]
 
     def _claimed(self, uid: str, run: Run) -> bool:
         """Whether the ledger waits for this run: then its end matters, even if its beginning was never seen."""
@@ -267,7 +276,7 @@ class Store:
             ledger=recorded.ledger if recorded is not None else None,
             recorded=recorded is not None and not recorded.lost,
             own=recorded is not None and recorded.own,
-            tried=recorded is not None and recorded.tried,
+            asked=frozenset(self.asked.get(schedule.uid, ())),
             unreadable=recorded is not None and recorded.ledger is None,
             runs=self.runs[schedule.uid],
             now=now,

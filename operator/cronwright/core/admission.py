@@ -78,8 +78,8 @@ def held(view: View, ledger: Ledger, p: Progress) -> bool:
 def give_way(ledger: Ledger, before: Sequence[Progress]) -> Ledger:
     """Replace: runs with pods are ended and leave first. What has not started is dropped: a slot is skipped then; a
     run that somebody asked for, or that has been tried before, is cancelled."""
-    dropped = [p.claim for p in before if p.state == "Waiting"]
-    kept = [replace(p.claim, ending="Replaced") if p.unfinished else p.claim for p in before if p.state != "Waiting"]
+    dropped = [p.claim for p in before if p.unstarted]
+    kept = [replace(p.claim, ending="Replaced") if p.unfinished else p.claim for p in before if not p.unstarted]
     slots = [claim for claim in dropped if claim.attempt == 1 and not claim.token]
     ledger = replace(ledger, claims=tuple(kept), cancelled=ledger.cancelled + len(dropped) - len(slots))
     return unclaim(ledger, [Skip(claim.slot, "Replaced", "Replaced before it could start.") for claim in slots])

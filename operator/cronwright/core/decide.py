@@ -22,7 +22,7 @@ from cronwright.core.history import prunable, surplus
 from cronwright.core.ledger import beginning, merge, rebuild
 from cronwright.core.model import Claim, Decision, Ledger, Problem, Skip, Start, Stop, Trigger, View
 from cronwright.core.names import job_name
-from cronwright.core.preparing import lead, may_start_unwritten, prepare, promote
+from cronwright.core.preparing import lead, may_hang, may_start_unwritten, prepare, promote
 from cronwright.core.progress import Progress, progress_of
 from cronwright.core.requests import answer, resume, tally
 from cronwright.core.status import project
@@ -57,7 +57,7 @@ def decide(view: View) -> Decision:
     return Decision(
         ledger=begun,
         # A write proves that this ledger is the latest, and only then is it sure that nobody claimed a stray.
-        write=changed or fragile or not view.recorded or bool(stray),
+        write=changed or fragile or not view.recorded or bool(stray) or may_hang(view, known),
         starts=starts,
         stops=(*stray, *(Stop(name, "Delete", "History") for name in sorted(leaving)), *ending.stops(view, open_)),
         inspect=tuple(p.name for p in open_ if p.state == "Inspecting" or ending.needs_a_glimpse(p)),
@@ -156,7 +156,7 @@ def _let_lapse(view: View, ledger: Ledger) -> Ledger:
 
 def _lapsed(view: View, claim: Claim, spec: TaskScheduleSpec) -> str | None:
     abandoned = claim.attempt == 1 and not claim.token and view.now - claim.claimed > RECLAIM
-    if not abandoned or progress_of(view, claim).state != "Waiting":
+    if not abandoned or not progress_of(view, claim).unstarted:
         return None
     age, rules, policy = view.now - claim.slot, spec.catch_up, spec.concurrency_policy
     if rules.window is not None and age > rules.window.total_seconds() and policy != ConcurrencyPolicy.QUEUE:

@@ -248,8 +248,8 @@ class View:
     """Runs of the template's other schedules that are active now."""
     own: bool = False
     """The ledger was last written by this replica, which leads since then: nobody else can have acted on it."""
-    tried: bool = False
-    """The Job of the slot that this ledger prepared was asked for; it may be there even if nobody has seen it."""
+    asked: frozenset[str] = frozenset()
+    """Jobs that were asked for without an answer: they may be there even if nobody has seen them."""
     unreadable: bool = False
     """There is a Lease, but nobody knows what it says."""
 

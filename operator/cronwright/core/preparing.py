@@ -30,9 +30,21 @@ def promote(view: View, ledger: Ledger) -> Ledger:
         return ledger
     claim = Claim(ledger.prepared, 1, "Schedule", ledger.prepared)
     name = job_name(view.schedule.key.name, claim)
-    if view.tried or name in view.runs or any(r["name"] == name for r in view.schedule.status.get("recentRuns") or ()):
+    if name in view.asked or _is_known(view, name):
         return claimed(ledger, claim)
     return ledger
+
+
+def may_hang(view: View, ledger: Ledger) -> bool:
+    """Whether the prepared slot is a claim only because its Job was asked for: nothing but the ledger can show it."""
+    if ledger.prepared is None:
+        return False
+    name = job_name(view.schedule.key.name, Claim(ledger.prepared, 1, "Schedule", ledger.prepared))
+    return name in view.asked and not _is_known(view, name)
+
+
+def _is_known(view: View, name: str) -> bool:
+    return name in view.runs or any(r["name"] == name for r in view.schedule.status.get("recentRuns") or ())
 
 
 def claimed(ledger: Ledger, claim: Claim) -> Ledger:

@@ -23,11 +23,18 @@ class Progress:
     outcome: Outcome | None = None
     finished: int = 0
     retry_at: int = 0
+    asked: bool = False
+    """Its Job was asked for without an answer, and nobody has seen it."""
 
     @property
     def unfinished(self) -> bool:
         """The run is not over yet: it waits to start, has pods, will be tried again, or nobody knows yet whether."""
         return self.state != "Ended"
+
+    @property
+    def unstarted(self) -> bool:
+        """It has certainly not begun: dropping it is all there is to do."""
+        return self.state == "Waiting" and not self.asked
 
     @property
     def standing(self) -> bool:
@@ -91,7 +98,7 @@ def _without_job(view: View, claim: Claim, name: str) -> Progress:
     """
     if claim.ending or record_of(view.schedule.status, name) is not None:
         return Progress(claim, name, "Inspecting")
-    return Progress(claim, name, "Waiting")
+    return Progress(claim, name, "Waiting", asked=name in view.asked)
 
 
 def record_of(status: Json, name: str) -> Json | None:

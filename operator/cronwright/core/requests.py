@@ -193,7 +193,7 @@ def _cancel(view: View, ledger: Ledger, name: str, request: Request) -> Ledger:
     if not chosen:
         which = f"run {request.run} of this schedule" if request.run else "run of this schedule"
         return _remember(view, ledger, name, request.kind, Problem("NoSuchRun", f"No {which} is active or waiting."))
-    waiting = {p.name for p in chosen if p.state == "Waiting"}
+    waiting = {p.name for p in chosen if p.unstarted}
     claims = tuple(
         replace(p.claim, ending="Cancelled") if p in chosen else p.claim for p in progress if p.name not in waiting
     )

@@ -29,6 +29,7 @@ from tests.unit.core.views import (
 from cronwright.api.retrying import Retry
 from cronwright.core.decide import RECLAIM, decide
 from cronwright.core.model import Claim, Decision, Outcome, Start, Stop
+from cronwright.core.names import job_name
 from cronwright.core.progress import remembered, retry_of
 
 
@@ -232,10 +233,29 @@ def test_an_edit_withdraws_a_prepared_slot_but_not_one_whose_job_was_asked_for()
     seen = replace(view(edited, known=known, now=2), own=True)
     withdrawn = decide(seen)
     assert (withdrawn.starts, withdrawn.ledger.claims, withdrawn.ledger.prepared) == ((), (), None)
-    kept = decide(replace(seen, tried=True))
+    kept = decide(replace(seen, asked=frozenset({job_name("s", claim(0))})))
     assert [minute(c) for c in kept.ledger.claims] == ["0/1"]
     assert kept.write
     assert started(kept) == ["0/1"]
+
+
+def test_a_prepared_slot_whose_job_was_asked_for_is_written_even_if_it_cannot_start() -> None:
+    of = schedule()
+    seen = replace(view(of, known=ledger(of, prepared=T), gone=True, now=2), own=True)
+    decision = decide(replace(seen, asked=frozenset({job_name("s", claim(0))})))
+    assert (decision.write, [minute(c) for c in decision.ledger.claims]) == (True, ["0/1"])
+
+
+def test_replace_ends_a_claim_whose_job_may_be_there_and_drops_one_that_never_started() -> None:
+    of = schedule(concurrencyPolicy="Replace")
+    claims, runs = before("W")
+    seen = view(of, known=ledger(of, *claims), runs=runs)
+    dropped = decide(seen)
+    assert ([minute(c) for c in dropped.ledger.claims], started(dropped)) == (["0/1"], ["0/1"])
+    name = job_name("s", claims[0])
+    ended = decide(replace(seen, asked=frozenset({name})))
+    assert [(minute(c), c.ending) for c in ended.ledger.claims] == [("-1/1", "Replaced"), ("0/1", "")]
+    assert (started(ended), ended.inspect) == ([], (name,))
 
 
 def test_a_slot_that_forbid_skipped_is_done_when_the_old_run_ends() -> None:
