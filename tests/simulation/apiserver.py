@@ -97,6 +97,10 @@ class ApiServer:
             raise Expired(f"too old resource version: {version} ({shelf.forgotten})")
         return [change for change in shelf.history if change.version > version]
 
+    def remembers(self, resource: Resource, version: int) -> bool:
+        """Whether a watch can still begin there."""
+        return version >= self._shelves[resource].forgotten
+
     def compact(self, keep: int) -> None:
         """Forget all but the latest changes: older watches will get a 410."""
         for shelf in self._shelves.values():

@@ -41,8 +41,11 @@ class Story:
     jobs: defaultdict[Identity, list[str]] = field(default_factory=lambda: defaultdict(list))
     by_hand: bool = False
     """A person deleted a Job of it."""
-    unrecorded: set[Identity] = field(default_factory=set)
-    """Identities whose Job a person deleted before status or ledger told that it had been created."""
+    version: int = 0
+    """Of its Lease."""
+    unrecorded: dict[Identity, tuple[float, int]] = field(default_factory=dict)
+    """Identities whose Job a person deleted before status or ledger told that it had been created: when that was, and
+    the version of the ledger that claimed it."""
     completed: set[tuple[int, str]] = field(default_factory=set)
     policies: set[str] = field(default_factory=set)
     budgets: set[int | None] = field(default_factory=set)
@@ -64,9 +67,12 @@ class Checks:
         report: Callable[[str], None],
         now: Callable[[], float],
         alive: Callable[[], dict[str, float]],
+        forgetful: bool,
     ) -> None:
+        """`forgetful`: the API server says at times that it does not remember what it does (410)."""
         self._server = server
         self._alive = alive
+        self._forgetful = forgetful
         self._report = report
         self._now = now
         self.stories: dict[str, Story] = {}
@@ -125,6 +131,7 @@ class Checks:
             self._report(f"{story.name}: the watermark moved back from {story.watermark} to {ledger.watermark}")
         story.watermark = max(story.watermark, ledger.watermark)
         story.ledger = ledger
+        story.version = int(change.obj["metadata"]["resourceVersion"])
         story.paused |= bool(ledger.paused)
         budget = next(iter(story.budgets)) if len(story.budgets) == 1 else None
         if budget is not None and ledger.spent > budget:
@@ -146,7 +153,7 @@ class Checks:
         if change.type == "DELETED" and change.by == PERSON:
             story.by_hand = True
             if not self._recorded(story, identity, job["metadata"]["name"]):
-                story.unrecorded.add(identity)
+                story.unrecorded[identity] = (self._now(), story.version)
         if change.type != "ADDED":
             return
         self._once(story, identity, job, change.by)
@@ -171,10 +178,14 @@ class Checks:
         """At most one Job ever; the exceptions are those of docs/simulation.md, "What is not promised"."""
         if not story.jobs.get(identity):
             return
-        if identity in story.unrecorded or story.amnesia:
+        if story.amnesia or (identity in story.unrecorded and not self._could_know(*story.unrecorded[identity], by)):
             self.holes += 1
             return
         self._report(f"{story.name}: a second Job for {identity}: {job['metadata']['name']}")
+
+    def _could_know(self, deleted: float, version: int, by: str) -> bool:
+        """Whether a process that began after a Job's deletion could still learn of it."""
+        return self._alive()[by] > deleted and self._server.remembers(JOBS, version) and not self._forgetful
 
     def _recorded(self, story: Story, identity: Identity, name: str) -> bool:
         """Whether anything but the Job itself shows that it was created."""

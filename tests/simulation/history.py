@@ -74,7 +74,9 @@ class History:
         say = self._say if traced else None
         faults = self.result.faults
         self._net = Net(self.server, loop, random.Random(f"{seed}/network"), faults, say, plan.weather)
-        self.checks = Checks(self.server, self._violated, self._truth, self._alive)
+        self.checks = Checks(
+            self.server, self._violated, self._truth, self._alive, forgetful=bool(plan.weather.watch_expired)
+        )
         controllers = Controllers(self.server, loop, self._truth, random.Random(f"{seed}/controllers"), plan.habits)
         self.replicas = [
             Replica(self._net, loop, n + 1, self._truth, plan.shards, self._violated, skew)

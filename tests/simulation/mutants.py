@@ -23,10 +23,10 @@ from cronwright.controller.leadership import Leadership
 from cronwright.controller.store import Store
 from cronwright.core import decide as deciding
 from cronwright.core.decide import decide as decide_well
-from cronwright.core.ledger import rebuild
 from cronwright.core.model import Decision, Key, Ledger, Problem, Schedule, Start, Template, View
 from cronwright.core.observe import run_from
 from cronwright.core.progress import Progress
+from cronwright.core.rebuilding import rebuild
 from cronwright.core.requests import answer
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 from tests.simulation.apiserver import ApiServer, Change
 from tests.simulation.controllers import OUTSIDE
-from tests.simulation.streams import Stream
+from tests.simulation.streams import WATCH_SECONDS, Stream
 
 from cronwright.cluster.port import (
     Cluster,
@@ -134,8 +134,8 @@ class Link(Cluster):
         serve = lambda: server.delete(resource, namespace, name, by=self.name, uid=uid, foreground=foreground)  # noqa: E731
         await self.call("delete", resource, name, serve)
 
-    def watch(self, resource: Resource, *, version: str, selector: str = "") -> Stream:
-        return Stream(self._net, self, resource, version, selector)
+    def watch(self, resource: Resource, *, version: str, selector: str = "", seconds: int | None = None) -> Stream:
+        return Stream(self._net, self, resource, version, selector, seconds or WATCH_SECONDS)
 
     async def _object(self, verb: str, resource: Resource, name: str, serve: Callable[[], Json]) -> Json:
         answer: Json = await self.call(verb, resource, name, serve)

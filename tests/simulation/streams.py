@@ -23,11 +23,12 @@ BOOKMARKS = 60.0
 class Stream:
     """One watch. Not an async generator: those are closed by the garbage collector, at a time of its own."""
 
-    def __init__(self, net: Net, link: Link, resource: Resource, version: str, selector: str) -> None:
+    def __init__(self, net: Net, link: Link, resource: Resource, version: str, selector: str, seconds: float) -> None:
         self._net = net
         self._link = link
         self.resource = resource
         self._version = int(version)
+        self._seconds = seconds
         self._wanted = wanted_by(selector)
         self._events: deque[tuple[EventType, bytes] | ClusterError | None] = deque()
         self._arrived = asyncio.Event()
@@ -85,8 +86,8 @@ class Stream:
         self._link.streams.append(self)
         for change in missed:
             self.send(change.type, change.obj, change.data)
-        net.loop.call_later(BOOKMARKS, self._bookmark, context=OUTSIDE)
-        net.loop.call_later(WATCH_SECONDS, self._put, None, context=OUTSIDE)
+        net.loop.call_later(min(BOOKMARKS, self._seconds - 2), self._bookmark, context=OUTSIDE)
+        net.loop.call_later(self._seconds, self._put, None, context=OUTSIDE)
 
     def _close(self) -> None:
         self._open = False

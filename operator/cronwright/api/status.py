@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.config import JsonDict
 
-from cronwright.api.common import ApiModel, Time
+from cronwright.api.common import MAX_PARAMETERS, ApiModel, Time
 from cronwright.api.retrying import Category
+from cronwright.api.schedule import ConcurrencyPolicy
 from cronwright.api.template import TemplateType
 
 MAX_UPCOMING = 5
@@ -20,6 +21,7 @@ MAX_RECENT_RUNS = 10
 MAX_REQUESTS = 20
 MAX_SCHEDULE_NAMES = 100
 MAX_ACTIVE = 100
+MAX_WAITING_BYTES = 16384
 MAX_RESULT = 4096
 MAX_MESSAGE = 1024
 
@@ -101,6 +103,31 @@ class ActiveRun(ApiModel):
 
     started_at: Time | None = None
     """When its Job started; absent while it is pending."""
+
+
+class WaitingRun(ApiModel):
+    """A run that will be started, and has not been yet."""
+
+    name: JobName
+    """The name that its Job will have."""
+
+    slot: Time
+    """The time it was due."""
+
+    trigger: Trigger
+    """Why it will be started: Schedule, CatchUp, Manual or Backfill."""
+
+    attempt: int = Field(default=1, ge=1)
+    """Which attempt at the slot this will be, from 1."""
+
+    request: Annotated[str, Field(max_length=63)] | None = None
+    """The request that asked for it; absent for the schedule's own slots."""
+
+    parameters: dict[str, str] = Field(default={}, max_length=MAX_PARAMETERS)
+    """The parameters that the request gave."""
+
+    concurrency_policy: ConcurrencyPolicy | None = None
+    """The request's own concurrency policy, if it gave one."""
 
 
 class RetryingRun(ApiModel):
@@ -266,6 +293,11 @@ class TaskScheduleStatus(ApiModel):
 
     queued: Count = 0
     """How many slots wait for an earlier run to end."""
+
+    waiting: tuple[WaitingRun, ...] = Field(default=(), max_length=MAX_ACTIVE, json_schema_extra=_ATOMIC)
+    """
+    The runs that wait to start; the first hundred of them, fewer if their parameters are long. `queued` counts all.
+    """
 
     retrying: tuple[RetryingRun, ...] = Field(default=(), max_length=MAX_ACTIVE, json_schema_extra=_ATOMIC)
     """The runs that failed and will be tried again, and when."""

@@ -105,13 +105,13 @@ class KubernetesCluster(Cluster):
             query["continue"] = token
 
     async def watch(
-        self, resource: Resource, *, version: str, selector: str = ""
+        self, resource: Resource, *, version: str, selector: str = "", seconds: int | None = None
     ) -> AsyncIterator[tuple[EventType, Json]]:
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": version,
-            "timeoutSeconds": str(WATCH_SECONDS),
+            "timeoutSeconds": str(seconds or WATCH_SECONDS),
             "labelSelector": selector,
         }
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CALL_TIMEOUT, sock_read=WATCH_SILENCE)

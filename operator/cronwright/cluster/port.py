@@ -107,8 +107,10 @@ class Cluster(Protocol):
         return Listing(items, version)
 
     def watch(
-        self, resource: Resource, *, version: str, selector: str = ""
-    ) -> AsyncIterator[tuple[EventType, Json]]: ...
+        self, resource: Resource, *, version: str, selector: str = "", seconds: int | None = None
+    ) -> AsyncIterator[tuple[EventType, Json]]:
+        """What happens after that version, in order. It ends after so many seconds, a BOOKMARK two seconds before."""
+        ...
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Json: ...
 

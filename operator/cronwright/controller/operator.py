@@ -79,7 +79,15 @@ class Operator:
             jitter=jitter,
         )
         self.engine = Engine(cluster, clocks.wall, clocks.monotonic, identity, self._metrics, self.leadership.leads)
-        self._jobs = Watch(cluster, JOBS, SELECTOR, self._observe_job, self._reconcile_jobs, self.audit_soon)
+        self._jobs = Watch(
+            cluster,
+            JOBS,
+            SELECTOR,
+            self._observe_job,
+            self._reconcile_jobs,
+            self.audit_soon,
+            self.engine.store.in_doubt_since,
+        )
         self._leases = Watch(cluster, LEASES, SELECTOR, self._observe_lease, self._reconcile_leases, self.audit_soon)
         self._audit_wanted = asyncio.Event()
 
@@ -145,8 +153,10 @@ class Operator:
         while True:
             try:
                 await self.audit()
-                await self._leases.sync()
+                # Leases after Jobs: of what a newer one claims the watch will tell, of what an older one, recalling.
                 await self._jobs.sync()
+                await self._leases.sync()
+                await self._jobs.recall()
                 break
             except ClusterError as error:
                 log.warning("syncing: %s; again in %.1f s", error, delay)

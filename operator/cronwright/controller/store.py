@@ -186,6 +186,19 @@ class Store:
             return True
         return any((c.slot, c.token, c.attempt) == (run.slot, run.token, run.attempt) for c in ledger.claims)
 
+    def in_doubt_since(self) -> int | None:
+        """The version of the oldest ledger that claims a run of which no Job is known: one may have come and gone."""
+        return min((r.version for uid, r in self.ledgers.items() if self._in_doubt(uid, r)), default=None)
+
+    def _in_doubt(self, uid: str, recorded: Recorded) -> bool:
+        ledger = recorded.ledger
+        if ledger is None or recorded.lost:
+            return False
+        claimed = {(claim.slot, claim.token, claim.attempt) for claim in ledger.claims}
+        if ledger.prepared is not None:
+            claimed.add((ledger.prepared, "", 1))
+        return not claimed <= {(run.slot, run.token, run.attempt) for run in self.runs.get(uid, {}).values()}
+
     def reconcile_jobs(self, uids: Set[str], version: int) -> set[Key]:
         """Runs whose Job a complete listing does not show are gone, also those that no watch ever told of."""
         affected: set[Key] = set()

@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 FIRST_DELAY = 0.2
 LONGEST_DELAY = 10.0
 
+RECALL_SECONDS = 4
+"""How long a look into the past may take. It is over as soon as a BOOKMARK says so, two seconds before."""
+
 
 class Observer(Protocol):
     def __call__(self, obj: Json, *, deleted: bool = False) -> None: ...
@@ -41,15 +44,18 @@ class Watch:
         observe: Observer,
         reconcile: Reconciler,
         expired: Callable[[], None] = lambda: None,
+        since: Callable[[], int | None] = lambda: None,
     ) -> None:
         """`reconcile` is told what a complete listing shows, and so what is gone. `expired` is called when the API
-        server has lost our place, and so perhaps that of other watches too."""
+        server has lost our place, and so perhaps that of other watches too. `since` says from which version on it
+        matters what came and went before the listing; None if it does not."""
         self._cluster = cluster
         self._resource = resource
         self._selector = selector
         self._observe = observe
         self._reconcile = reconcile
         self._expired = expired
+        self._since = since
         self._version = ""
 
     async def sync(self) -> None:
@@ -66,6 +72,24 @@ class Watch:
         self._reconcile(uids, int(version))
         self._version = version
 
+    async def recall(self) -> None:
+        """Hear of objects that came and went before the listing, as far back as the API server remembers them."""
+        since, version = self._since(), self._version
+        if since is None or since >= int(version):
+            return
+        self._version = ""  # the listing is good for nothing without its past
+        try:
+            async for kind, obj in self._cluster.watch(
+                self._resource, version=str(since), selector=self._selector, seconds=RECALL_SECONDS
+            ):
+                if kind == "BOOKMARK":
+                    break
+                if kind == "DELETED":
+                    self._observe(obj, deleted=True)
+        except Expired:
+            log.info("%s: the API server does not remember what was deleted since %d", self._resource.plural, since)
+        self._version = version
+
     async def follow(self) -> None:
         """Watch for ever; after `sync` was called once."""
         delay = FIRST_DELAY
@@ -73,6 +97,7 @@ class Watch:
             try:
                 if not self._version:
                     await self.sync()
+                    await self.recall()
                 async for kind, obj in self._cluster.watch(
                     self._resource, version=self._version, selector=self._selector
                 ):

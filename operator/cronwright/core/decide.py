@@ -19,14 +19,14 @@ from cronwright.core import ending
 from cronwright.core.admission import admit, give_way, held, pass_over, unclaim
 from cronwright.core.fitness import fitness
 from cronwright.core.history import prunable, surplus
-from cronwright.core.ledger import beginning, merge, rebuild
 from cronwright.core.model import Claim, Decision, Ledger, Problem, Skip, Start, Stop, Trigger, View
 from cronwright.core.names import job_name
 from cronwright.core.preparing import lead, may_hang, may_start_unwritten, prepare, promote
 from cronwright.core.progress import Progress, progress_of
+from cronwright.core.rebuilding import beginning, rebuild
 from cronwright.core.requests import answer, resume, tally
 from cronwright.core.status import project
-from cronwright.timing import CatchUp, Timetable, settle
+from cronwright.timing import NOTHING_RUNS, CatchUp, Timetable, settle
 
 RECLAIM = 20
 """Seconds after which a claim without a Job is taken to be abandoned: a lease's duration and some grace."""
@@ -74,8 +74,7 @@ def _known(view: View) -> Ledger:
     """The ledger; if its Lease is not there, what is remembered of it and what status and Jobs tell besides."""
     if view.ledger is not None and view.recorded:
         return view.ledger
-    rebuilt = rebuild(view.schedule, view.runs)
-    return rebuilt if view.ledger is None else merge(promote(view, view.ledger), rebuilt)
+    return rebuild(view.schedule, view.runs, None if view.ledger is None else promote(view, view.ledger))
 
 
 def _follow_edits(view: View, ledger: Ledger) -> Ledger:
@@ -230,12 +229,9 @@ def _settle(view: View, ledger: Ledger, problem: Problem | None) -> Ledger:
     )
 
 
-_NOTHING_RUNS = CatchUp(policy="Skip", tolerance=-1)
-
-
 def _skip_all(timetable: Timetable, ledger: Ledger, problem: Problem, now: float) -> Ledger:
     """A schedule that cannot run misses nothing: its slots are skipped because of what is wrong with it."""
-    settlement = settle(timetable, watermark=ledger.watermark, now=now, catch_up=_NOTHING_RUNS)
+    settlement = settle(timetable, watermark=ledger.watermark, now=now, catch_up=NOTHING_RUNS)
     skips = [
         (Skip(s.last, s.reason) if s.reason == "Excluded" else Skip(s.last, problem.reason, problem.message), s.count)
         for s in settlement.skipped

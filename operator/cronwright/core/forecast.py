@@ -19,8 +19,8 @@ from typing import Literal
 import orjson
 
 from cronwright.core.decide import decide
-from cronwright.core.ledger import beginning, rebuild
 from cronwright.core.model import Category, Decision, Json, Ledger, Outcome, Run, Schedule, Start, Template, View
+from cronwright.core.rebuilding import beginning, rebuild
 from cronwright.timing import Timetable
 
 

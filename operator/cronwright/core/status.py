@@ -11,7 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 from cronwright.api.schedule import TaskScheduleSpec
-from cronwright.api.status import MAX_ACTIVE, MAX_MESSAGE, MAX_RECENT_RUNS, MAX_REQUESTS, MAX_RESULT, MAX_UPCOMING
+from cronwright.api.status import (
+    MAX_ACTIVE,
+    MAX_MESSAGE,
+    MAX_RECENT_RUNS,
+    MAX_REQUESTS,
+    MAX_RESULT,
+    MAX_UPCOMING,
+    MAX_WAITING_BYTES,
+)
 from cronwright.core.model import Handled, Json, Ledger, Outcome, Problem, Run, View
 from cronwright.core.names import job_name
 from cronwright.core.observe import condition
@@ -38,6 +46,7 @@ def project(view: View, ledger: Ledger, open_: Sequence[Progress], problem: Prob
         "active": [_active(p) for p in active[:MAX_ACTIVE]],
         "activeRuns": len(active),
         "queued": sum(p.state == "Waiting" for p in open_),
+        "waiting": _waiting(open_),
         "retrying": [_retrying(p, schedule.key.name) for p in open_ if p.state == "Retrying"][:MAX_ACTIVE],
         "runs": ledger.runs,
         "succeeded": ledger.succeeded,
@@ -202,6 +211,27 @@ def _active(p: Progress) -> Json:
         "attempt": p.claim.attempt,
         **_began(p.run),
     }
+
+
+def _waiting(open_: Iterable[Progress]) -> list[Json]:
+    """As many as there is room for. Should the ledger be lost, this is what is left of them (`rebuilding.py`)."""
+    entries: list[Json] = []
+    room = MAX_WAITING_BYTES
+    for p in [p for p in open_ if p.state == "Waiting"][:MAX_ACTIVE]:
+        claim = p.claim
+        entry: Json = {"name": p.name, "slot": format_instant(claim.slot), "trigger": claim.trigger}
+        more = {
+            "attempt": claim.attempt if claim.attempt > 1 else None,
+            "request": claim.token,
+            "parameters": dict(claim.parameters or {}),
+            "concurrencyPolicy": claim.policy,
+        }
+        entry |= {key: value for key, value in more.items() if value}
+        room -= len(str(entry))
+        if room < 0:
+            break
+        entries.append(entry)
+    return entries
 
 
 def _retrying(p: Progress, schedule: str) -> Json:

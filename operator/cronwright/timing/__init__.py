@@ -3,7 +3,7 @@
 Pure: no I/O, no clock of its own, and no other part of cronwright. Instants are unix seconds.
 """
 
-from cronwright.timing.catchup import CatchUp, Settlement, Skipped, settle
+from cronwright.timing.catchup import NOTHING_RUNS, CatchUp, Settlement, Skipped, settle
 from cronwright.timing.durations import format_duration, parse_duration
 from cronwright.timing.errors import TimingError
 from cronwright.timing.exclusions import Exclusion
@@ -12,6 +12,7 @@ from cronwright.timing.timetable import Count, Timetable, When, compile_when
 from cronwright.timing.zones import Zone, zone
 
 __all__ = [
+    "NOTHING_RUNS",
     "CatchUp",
     "Count",
     "Exclusion",

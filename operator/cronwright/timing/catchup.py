@@ -31,6 +31,10 @@ class CatchUp:
     tolerance: int = 60  # the latest slot is late and has not passed while no older than this
 
 
+NOTHING_RUNS = CatchUp(policy="Skip", tolerance=-1)
+"""Slots are counted, and all of them skipped."""
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """Slots that do not run: why, how many, and the latest of them."""

@@ -28,7 +28,7 @@ class ScriptedCluster(Cluster):
         yield self._listings.pop(0)
 
     async def watch(
-        self, resource: Resource, *, version: str, selector: str = ""
+        self, resource: Resource, *, version: str, selector: str = "", seconds: int | None = None
     ) -> AsyncIterator[tuple[EventType, Json]]:
         self.asked_from.append(version)
         if not self._watches:

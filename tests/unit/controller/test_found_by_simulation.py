@@ -9,9 +9,9 @@ from cronwright.controller.acting import Actor
 from cronwright.controller.store import LEDGER, Store
 from cronwright.core import ledger as ledgers
 from cronwright.core.decide import decide
-from cronwright.core.ledger import rebuild
 from cronwright.core.model import Claim, Decision, Key, Ledger, Outcome
 from cronwright.core.observe import fingerprint
+from cronwright.core.rebuilding import rebuild
 
 NOW = 1_790_000_000
 KEY = Key("default", "nightly")

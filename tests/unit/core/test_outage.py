@@ -9,9 +9,9 @@ import pytest
 
 from cronwright.api import TaskTemplateSpec
 from cronwright.core.decide import decide
-from cronwright.core.ledger import rebuild
 from cronwright.core.model import Key, Template, View
 from cronwright.core.observe import schedule_from
+from cronwright.core.rebuilding import rebuild
 from cronwright.timing import parse_instant
 
 CREATED = "2017-01-01T00:00:00Z"

@@ -9,9 +9,10 @@ import orjson
 
 from cronwright.api import TaskTemplateSpec
 from cronwright.core.decide import decide
-from cronwright.core.ledger import decode, encode, rebuild
+from cronwright.core.ledger import decode, encode
 from cronwright.core.model import Category, Decision, Key, Outcome, Run, Schedule, Template, View
 from cronwright.core.observe import schedule_from
+from cronwright.core.rebuilding import rebuild
 
 NOW = 1_795_046_400
 TEMPLATE = Template(
