@@ -2,8 +2,8 @@
 
 The kinds are dealt like a deck of cards, shuffled anew when it is used up: every kind comes up, also in a short attack,
 and faults overlap as they fall. A replica has one fault at a time, and so has the control plane; a card that cannot
-be played yet waits for its turn. Half of the kills
-are followed by a quiet moment, long enough to see how long a take-over takes when nothing else is wrong.
+be played yet waits for its turn. An attack of two minutes or more begins with a prelude: replicas are killed and sent
+away one after the other while all else is well, to see how long a take-over takes.
 """
 
 import random
@@ -24,6 +24,12 @@ _RECOVERY = 15.0
 so nothing twice."""
 
 
+_LONG_ENOUGH = 120.0
+"""Seconds of an attack that has room for the prelude."""
+_READY = 7.0
+"""Seconds that a replica may take until it is synced again, and has its share of the shards."""
+
+
 @dataclass(frozen=True)
 class Fault:
     at: float
@@ -38,10 +44,10 @@ class Fault:
 
 
 def draw_faults(replicas: list[str], seconds: float, lease: float, rng: random.Random) -> list[Fault]:
-    faults: list[Fault] = []
+    faults: list[Fault] = _prelude(replicas, lease) if seconds >= _LONG_ENOUGH and len(replicas) > 1 else []
     deck: list[str] = []
     busy_until: dict[str, float] = {}
-    now = 2.0
+    now = faults[-1].at + _READY if faults else 2.0
     while True:
         deck = deck or rng.sample(_DECK, len(_DECK))
         targets = [(index, _target(kind, replicas, rng)) for index, kind in enumerate(deck)]
@@ -58,8 +64,17 @@ def draw_faults(replicas: list[str], seconds: float, lease: float, rng: random.R
         rest = _RECOVERY if kind in OF_PARTS else 1.0
         busy_until[_place(kind, target)] = now + lasting + rest
         now += rng.uniform(0.3, 3.0)
-        if kind in (KILL, TERMINATE) and rng.random() < 0.5:
-            now += lease + 3.0
+
+
+def _prelude(replicas: list[str], lease: float) -> list[Fault]:
+    """Each fault once the replica that the one before it hit is back."""
+    faults: list[Fault] = []
+    now = 6.0
+    for number, kind in enumerate((KILL, TERMINATE, KILL, TERMINATE)):
+        lasting = lease + 3.0 if kind == KILL else 3.0
+        faults.append(Fault(now, kind, replicas[number % len(replicas)], lasting, 0))
+        now += lasting + _READY
+    return faults
 
 
 def _target(kind: str, replicas: list[str], rng: random.Random) -> str:

@@ -21,6 +21,7 @@ from tests.integration.workspace import (
     created,
     environment,
     finished,
+    in_seconds,
     moment,
     schedule,
     slot,
@@ -61,6 +62,45 @@ def test_a_crash_at_any_write_gives_each_slot_exactly_one_job(
     jobs = work.jobs("slots")
     assert len({slot(job) for job in jobs}) == len(jobs) == 3
     assert once_each(work, jobs)
+
+
+def test_a_job_that_was_deleted_before_anybody_told_of_it_is_not_run_again(
+    work: Workspace, operator: OperatorProcess
+) -> None:
+    """The operator dies right after the creation; only the API server's own memory shows that there was one."""
+    work.apply(HELLO)
+    work.until("hello", lambda s: s.get("conditions"), kind="tt")
+    operator.stop()
+    try:
+        operator.start(fault="after create jobs 1")
+        work.apply(schedule("lone", f"schedule: {{at: '{in_seconds(4)}'}}"))
+        assert operator.wait() == -signal.SIGKILL
+        [job] = work.jobs("lone")
+        work.kubectl("delete", "job", job["metadata"]["name"])
+    finally:
+        if operator.running:
+            operator.kill()
+        operator.start()
+    status = work.until("lone", lambda s: s["phase"] == "Completed")
+    assert (status["runs"], status["cancelled"], status.get("skipped", 0)) == (1, 1, 0)
+    [record] = status["recentRuns"]
+    assert (record["name"], record["category"]) == (job["metadata"]["name"], "Cancelled")
+    assert work.jobs("lone") == []
+
+
+def test_slots_that_wait_are_not_lost_with_their_ledger(work: Workspace, operator: OperatorProcess) -> None:
+    work.apply(template("slow", run_for="8s"))
+    work.apply(schedule("queue", "schedule: {interval: 1s}\nmaxRuns: 4\nconcurrencyPolicy: Queue", template="slow"))
+    work.until("queue", lambda s: len(s.get("waiting", ())) == 3)
+    operator.kill()
+    try:
+        [lease] = [n for n in work.kubectl("get", "leases", "-o", "name").split() if "queue-claim" in n]
+        work.kubectl("delete", lease)
+    finally:
+        operator.start()
+    status = work.until("queue", lambda s: s["phase"] == "Completed")
+    assert (status["runs"], status["succeeded"]) == (4, 4)
+    assert len({record["slot"] for record in status["recentRuns"]}) == 4
 
 
 def few_writes_a_life(

@@ -32,7 +32,7 @@ from cronwright.controller import engine as engines
 from cronwright.controller import operator as operators
 from cronwright.controller import pacing
 from cronwright.core.model import Decision, View
-from cronwright.timing import format_instant
+from cronwright.timing import format_instant, parse_instant
 
 CALM_SECONDS = 200.0
 """Longer than a silent watch can go unnoticed and a backoff can last, together."""
@@ -142,10 +142,13 @@ class History:
         for schedule in self.server.peek(SCHEDULES):
             name = schedule["metadata"]["name"]
             self.server.patch(SCHEDULES, NAMESPACE, name, {"spec": {"suspend": True}}, by=PERSON)
-        for _ in range(int(REST_SECONDS / 20)):
+        end = self._truth() + REST_SECONDS
+        while self._truth() < end:
             await self._pass(20)
-            retrying = any((s.get("status") or {}).get("retrying") for s in self.server.peek(SCHEDULES))
-            if not retrying and all(ended(job) for job in self.server.peek(JOBS)):
+            retries = [r for s in self.server.peek(SCHEDULES) for r in (s.get("status") or {}).get("retrying") or ()]
+            # Set by a clock that was ahead, a retry is as late as the clock was early.
+            end = max([end, *(parse_instant(r["at"]) + REST_SECONDS for r in retries)])
+            if not retries and all(ended(job) for job in self.server.peek(JOBS)):
                 break
         await self._pass(60)
         self.checks.rest()

@@ -128,15 +128,21 @@ def wall_clock_lease() -> AbstractContextManager[Any]:
     return mock.patch.object(Leadership, "__init__", init)
 
 
+def no_recall() -> AbstractContextManager[Any]:
+    """Who begins anew does not ask what came and went before."""
+    return mock.patch.object(Store, "in_doubt_since", return_value=None)
+
+
 MUTANTS = (
     Mutant("claim after create", 0, claim_after_create),
-    Mutant("no compare-and-set", 41, no_compare_and_set),
+    Mutant("no compare-and-set", 22, no_compare_and_set),
     Mutant("watermark from status", 0, watermark_from_status),
-    Mutant("no fencing", 6008, no_fencing),
+    Mutant("no fencing", 85, no_fencing),
     Mutant("wall-clock lease", 238, wall_clock_lease),
     Mutant("adopt anybody's Job", 2, adopt_anybodys_job),
     Mutant("wake for what is past", 0, wake_for_what_is_past),
     Mutant("run on while inspecting", 74, run_on_while_inspecting),
+    Mutant("no recall", 488, no_recall),
 )
 
 

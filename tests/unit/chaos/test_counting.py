@@ -9,7 +9,7 @@ from typing import Any
 
 from hack.chaos.audit import LEDGER, Entry
 from hack.chaos.counting import Creation, Tally, creations, tally
-from hack.chaos.faults import BY_PEOPLE, OF_PARTS, OF_REPLICAS, draw_faults
+from hack.chaos.faults import BY_PEOPLE, KILL, OF_PARTS, OF_REPLICAS, TERMINATE, draw_faults
 from hack.chaos.fleet import plan, quiet
 
 REPLICAS = ["r1", "r2"]
@@ -128,3 +128,11 @@ def test_a_minute_has_faults_of_replicas_parts_and_people_and_the_seed_repeats_t
         kinds = {fault.kind for fault in faults}
         assert all(kinds.intersection(group) for group in (OF_REPLICAS, OF_PARTS, BY_PEOPLE))
         assert max(fault.at + fault.lasting for fault in faults) <= 60
+
+
+def test_a_long_attack_begins_with_take_overs_that_nothing_disturbs() -> None:
+    faults = draw_faults(["r1", "r2", "r3"], 180, 5, random.Random(1))
+    prelude = [fault for fault in faults if fault.at < 50]
+    assert [fault.kind for fault in prelude] == [KILL, TERMINATE, KILL, TERMINATE]
+    assert all(a.at + a.lasting < b.at for a, b in pairwise(prelude)), "one is back before the next one goes"
+    assert {fault.kind for fault in faults[len(prelude) :]} >= {*OF_PARTS, *BY_PEOPLE}

@@ -13,9 +13,10 @@ from cronwright.cluster.port import JOBS, SCHEDULES, Expired, Json, Listing, Res
 from cronwright.controller import operator as operator_module
 from cronwright.controller import watching
 from cronwright.controller.operator import Operator
-from cronwright.controller.store import Store
+from cronwright.controller.store import LEDGER, Store
 from cronwright.controller.watching import Watch
-from cronwright.core.model import Key
+from cronwright.core import ledger as ledgers
+from cronwright.core.model import Claim, Key, Ledger
 
 OWNER = "owner-uid"
 
@@ -213,3 +214,82 @@ async def test_an_audit_that_failed_is_repeated_soon(monkeypatch: pytest.MonkeyP
         await done.wait()
     auditing.cancel()
     await asyncio.wait([auditing])
+
+
+# What came and went before a listing
+
+
+def mark(version: int) -> Json:
+    return {"kind": "Job", "metadata": {"resourceVersion": str(version)}}
+
+
+async def recalled(cluster: ScriptedCluster, since: int | None) -> list[tuple[str, bool]]:
+    heard: list[tuple[str, bool]] = []
+
+    def observe(obj: Json, *, deleted: bool = False) -> None:
+        heard.append((obj["metadata"]["name"], deleted))
+
+    watch = Watch(cluster, JOBS, "", observe, nothing, since=lambda: since)
+    await watch.sync()
+    await watch.recall()
+    return heard
+
+
+async def test_deletions_since_the_oldest_claim_are_heard_of() -> None:
+    past: list[Step] = [("ADDED", job("a", 5)), ("DELETED", job("a", 6)), ("BOOKMARK", mark(9))]
+    cluster = ScriptedCluster([Listing([job("b", 7)], "9")], [past])
+    assert await recalled(cluster, 4) == [("b", False), ("a", True)]
+    assert cluster.asked_from == ["4"]
+
+
+@pytest.mark.parametrize("since", [None, 9, 12])
+async def test_without_a_doubt_the_past_is_not_asked_for(since: int | None) -> None:
+    cluster = ScriptedCluster([Listing([], "9")])
+    assert await recalled(cluster, since) == []
+    assert cluster.asked_from == []
+
+
+async def test_a_past_that_the_api_server_has_forgotten_is_done_without() -> None:
+    cluster = ScriptedCluster([Listing([job("b", 7)], "9")], [[Expired("too old")]])
+    assert await recalled(cluster, 4) == [("b", False)]
+
+
+async def test_a_past_that_could_not_be_read_is_asked_for_again() -> None:
+    cluster = ScriptedCluster(
+        [Listing([], "3"), Listing([], "9"), Listing([], "11")],
+        [[Expired("too old")], [Unavailable("gone")], [("DELETED", job("a", 6)), ("BOOKMARK", mark(11))]],
+    )
+    heard: list[str] = []
+
+    def observe(obj: Json, *, deleted: bool = False) -> None:
+        heard.append(obj["metadata"]["name"])
+
+    watch = Watch(cluster, JOBS, "", observe, nothing, since=lambda: 4)
+    await follow(watch, cluster)
+    assert (heard, cluster.asked_from) == (["a"], ["3", "4", "4", "11"])
+
+
+def test_a_claim_without_a_job_is_in_doubt() -> None:
+    store = Store()
+
+    def claimed(version: int, ledger: Ledger) -> None:
+        meta = {
+            "name": f"claim-{version}",
+            "namespace": "ns",
+            "uid": f"lease-{version}",
+            "resourceVersion": str(version),
+            "ownerReferences": [{"kind": "TaskSchedule", "name": "s", "uid": f"s-{version}", "controller": True}],
+            "annotations": {LEDGER: ledgers.encode(ledger)},
+        }
+        store.observe_lease({"metadata": meta, "spec": {}})
+
+    claimed(3, Ledger(timing="", watermark=0))
+    assert store.in_doubt_since() is None
+    claimed(8, Ledger(timing="", watermark=0, prepared=1767225600))
+    assert store.in_doubt_since() == 8
+    claimed(7, Ledger(timing="", watermark=0, claims=(Claim(1767225600, 1, "Schedule", 0),)))
+    assert store.in_doubt_since() == 7
+    shown = job("j", 9)
+    shown["metadata"]["ownerReferences"][0]["uid"] = "s-7"
+    store.observe_job(shown)
+    assert store.in_doubt_since() == 8
