@@ -43,7 +43,8 @@ def claim_after_create() -> AbstractContextManager[Any]:
 
     async def act(self: Engine, view: View, decision: Decision) -> bool:
         for start in decision.starts:
-            await self._actor.start(view.schedule, view.template, decision.ledger, start)
+            job = await self._actor.job(view.schedule, view.template, decision.ledger, start)
+            await self._actor.create(view.schedule, view.template, start, job)
         acted = await original(self, view, replace(decision, starts=()))
         return acted or bool(decision.starts)
 

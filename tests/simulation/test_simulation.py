@@ -33,6 +33,7 @@ SINCE_LEADERSHIP = (
     5721,
     7123,
     100081,
+    200445,
     592918138,
 )
 FAILED_ONCE = (

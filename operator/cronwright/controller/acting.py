@@ -123,16 +123,17 @@ class Actor:
             },
         }
 
-    async def start(self, schedule: Schedule, template: Template | None, ledger: Ledger, start: Start) -> None:
+    async def job(self, schedule: Schedule, template: Template | None, ledger: Ledger, start: Start) -> Json | Problem:
+        """The Job that a claim asks for. A retry is made of the attempt before it."""
+        return await self._repeat(schedule, start) or self.body(schedule, template, ledger, start)
+
+    async def create(
+        self, schedule: Schedule, template: Template | None, start: Start, body: Json | bytes | Problem
+    ) -> None:
         """Create the Job of a claim. If it is there already it is adopted, provided that it is ours."""
-        body = await self._repeat(schedule, start) or self.body(schedule, template, ledger, start)
         if isinstance(body, Problem):
             self._refuse(schedule, template, start, body.reason, body.message)
-        else:
-            await self.create(schedule, template, start, body)
-
-    async def create(self, schedule: Schedule, template: Template | None, start: Start, body: Json | bytes) -> None:
-        """The Job itself, as `body` says it."""
+            return
         self._store.asked[schedule.uid].add(start.name)
         try:
             self._store.observe_job(await self._cluster.create(JOBS, schedule.key.namespace, body))

@@ -203,9 +203,10 @@ class Engine:
             if fenced and not await self._actor.record(schedule, decision.ledger):
                 return True
             for start in decision.starts:
-                if not self._leads(schedule.uid):
+                job = await self._actor.job(schedule, view.template, decision.ledger, start)
+                if not self._leads(schedule.uid):  # asked last: whoever sleeps over an answer may be deposed by then
                     return True
-                await self._actor.start(schedule, view.template, decision.ledger, start)
+                await self._actor.create(schedule, view.template, start, job)
                 self.metrics.started(start.claim.trigger, self._lateness(schedule, start))
         finally:
             for name in reserved:

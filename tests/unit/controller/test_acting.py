@@ -57,8 +57,9 @@ async def test_an_api_server_in_trouble_costs_no_attempt() -> None:
     of, store = schedule(), Store()
     actor = Actor(cast(Cluster, InTrouble()), store, lambda: T, "me")
     decision = decide(view(of))
+    job = await actor.job(of, template(), decision.ledger, decision.starts[0])
     with pytest.raises(Unavailable):
-        await actor.start(of, template(), decision.ledger, decision.starts[0])
+        await actor.create(of, template(), decision.starts[0], job)
     assert store.runs[of.uid] == {}, "no attempt has been made"
     later = decide(view(of, known=ledger(of, claim(0), watermark=T), now=30))
     assert later.starts == decision.starts, "and it is made when the API server is back"

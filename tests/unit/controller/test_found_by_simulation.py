@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from cronwright.cluster.port import SCHEDULES, Json, Resource
 from cronwright.controller.acting import Actor
+from cronwright.controller.engine import Engine
+from cronwright.controller.metrics import Metrics
 from cronwright.controller.store import LEDGER, Store
 from cronwright.core import ledger as ledgers
 from cronwright.core.decide import decide
@@ -190,3 +194,36 @@ def test_the_end_of_its_predecessor_does_not_take_a_schedule_away() -> None:
     store.observe_schedule(schedule(version=31, uid="u2"))
     store.observe_schedule(schedule(version=32, uid="u1"), deleted=True)
     assert store.schedules[KEY].uid == "u2"
+
+
+class Slow:
+    """A cluster that takes its time to tell of a Job: whoever asked leads no more when the answer is there."""
+
+    def __init__(self, before: Json) -> None:
+        self.before = before
+        self.told = False
+
+    async def replace(self, resource: Resource, namespace: str, name: str, body: Json) -> Json:
+        return {**body, "metadata": {**body["metadata"], "resourceVersion": "30"}}
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Json:
+        self.told = True
+        return self.before
+
+    async def create(self, resource: Resource, namespace: str, body: Json) -> Json:
+        pytest.fail(f"{body['metadata']['name']} was created by a replica that does not lead")
+
+
+async def test_a_replica_that_sleeps_over_the_attempt_before_does_not_start_the_next_one() -> None:
+    """Its successor had run the retry by then and removed it, as history: 0 wants it."""
+    failed = job(NOW - 20, ended="Failed", retry=RETRY)
+    cluster = Slow({**failed, "spec": {"template": {"metadata": {}, "spec": {}}}})
+    port: Any = cluster
+    engine = Engine(port, lambda: NOW + 5, lambda: 0.0, "me", Metrics(), lambda _uid: not cluster.told)
+    engine.store = engine._actor._store = known(failed, claims=(claim(NOW - 20),))
+    engine.store.runs["u1"][failed["metadata"]["name"]].outcome = Outcome("Transient")
+    view = engine.store.view(KEY, NOW + 5)
+    assert view is not None
+    assert [start.claim.attempt for start in decide(view).starts] == [2]
+    await engine._act(view, decide(view))
+    assert cluster.told
