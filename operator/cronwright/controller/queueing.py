@@ -1,9 +1,9 @@
 """Which schedule is looked at next, and when: keys that are due now in two lanes, and a heap of those due later.
 
 What time brings goes before what events bring, because a slot cannot wait and a status can, for a while: as long as the
-former keeps us busy, and for a moment after, only a few of the latter are worked on. A status write costs the API
-server more than a Job does, and hundreds of them would hold up a burst's last Jobs and the watches that tell of them.
-But a status is also a witness of what was run, so under a load that does not end it waits no longer than
+former keeps us busy none of the latter are worked on, and for a moment after only a few. A status write costs the API
+server more than a Job does, and some beside them would hold up the Jobs of that second and the watches that tell of
+them. But a status is also a witness of what was run, so under a load that does not end it waits no longer than
 `LONGEST_HOLD`.
 
 Inside a lane namespaces take turns, so that one tenant's thousand runs do not delay another's single one. A key is
@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterable
 
 from cronwright.core.model import Key
 
-BESIDE = 2
-"""How many keys that events brought are worked on beside those that time brought: a single run is told of at once."""
+FEW = 2
+"""How many keys that events brought are worked on at once when those that time brought have just been served: a single
+run is told of at once."""
 
 CALM = 0.5
 """Seconds without a key that time brought after which the others need not be held back any more."""
@@ -137,7 +138,7 @@ class WorkQueue:
         if not self._touched or (not self._urgent and now >= self._calm_from):
             self._held_since = None
             return bool(self._touched)
-        if len(self._busy) - len(self._urgent) < BESIDE:
+        if not self._urgent and len(self._busy) < FEW:
             return True
         if self._held_since is None:
             self._held_since = now

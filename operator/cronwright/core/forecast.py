@@ -10,6 +10,7 @@ read by people, so it lists them all, and fails if the lists and the counts shou
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -106,7 +107,7 @@ class _Simulation:
     def _following(self, now: int, wake: float | None) -> int | None:
         """When the operator is next woken: by its own wish or by a Job that ends."""
         moments = [end for end, _ in self._ends.values()]
-        moments += [] if wake is None else [int(wake)]
+        moments += [] if wake is None else [math.ceil(wake)]
         moments += [self._assumed.end]
         later = [moment for moment in moments if moment > now]
         return self._present(min(later)) if later else None

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from cronwright.controller import queueing
-from cronwright.controller.queueing import BESIDE, WorkQueue
+from cronwright.controller.queueing import FEW, WorkQueue
 from cronwright.core.model import Key
 
 NOW = 1000.0
@@ -51,27 +51,27 @@ async def test_namespaces_take_turns(queue: WorkQueue) -> None:
     assert [key.namespace for key in await taken(queue)] == ["a", "b", "a", "a"]
 
 
-async def test_slots_come_first_and_only_a_few_others_beside_them(queue: WorkQueue) -> None:
+async def test_slots_come_first_and_nothing_beside_them(queue: WorkQueue) -> None:
     queue.add(keys("touched", 10))
     due(queue, keys("due", 5))
-    found = await taken(queue)
-    assert found[:5] == keys("due", 5)
-    assert len(found) == 5 + BESIDE
+    assert await taken(queue) == keys("due", 5)
+    queue.done(keys("due", 5)[0])
+    assert await taken(queue) == []
 
 
-async def test_the_others_are_held_back_until_the_last_slot_is_done_and_a_moment_longer(
+async def test_the_others_are_held_back_until_a_moment_after_the_last_slot_but_for_a_few(
     queue: WorkQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queueing, "CALM", 3600.0)
     due(queue, keys("due", 2))
     slots = await taken(queue)
     queue.add(keys("touched", 10))
-    assert len(await taken(queue)) == BESIDE
+    assert await taken(queue) == []
     for key in slots:
         queue.done(key)
-    assert await taken(queue) == []
+    assert await taken(queue) == keys("touched", FEW)
     queue._calm_from = float("-inf")
-    assert len(await taken(queue)) == 10 - BESIDE
+    assert len(await taken(queue)) == 10 - FEW
 
 
 async def test_under_a_load_that_does_not_end_they_are_not_held_back_for_ever(
@@ -82,10 +82,10 @@ async def test_under_a_load_that_does_not_end_they_are_not_held_back_for_ever(
     due(queue, keys("due", 1))
     assert await taken(queue) == keys("due", 1)
     queue.add(keys("touched", 10))
-    assert len(await taken(queue)) == BESIDE
+    assert await taken(queue) == []
     async with asyncio.timeout(30):
         await queue.take()
-    assert len(await taken(queue)) == 10 - BESIDE - 1
+    assert len(await taken(queue)) == 10 - 1
 
 
 async def test_whoever_waits_for_calm_is_called_when_it_comes(
@@ -94,12 +94,12 @@ async def test_whoever_waits_for_calm_is_called_when_it_comes(
     monkeypatch.setattr(queueing, "CALM", 0.01)
     due(queue, keys("due", 1))
     [slot] = await taken(queue)
-    queue.add(keys("touched", BESIDE + 1))
-    assert len(await taken(queue)) == BESIDE
-    waiting = asyncio.create_task(queue.take())
+    touched = keys("touched", FEW + 1)
+    queue.add(touched)
     queue.done(slot)
+    assert await taken(queue) == touched[:FEW]
     async with asyncio.timeout(30):
-        assert await waiting == keys("touched", BESIDE + 1)[-1]
+        assert await queue.take() == touched[-1]
 
 
 async def test_a_key_that_is_touched_while_it_is_worked_on_comes_again_afterwards(queue: WorkQueue) -> None:
@@ -113,10 +113,10 @@ async def test_a_key_that_is_touched_while_it_is_worked_on_comes_again_afterward
 
 
 async def test_a_slot_does_not_wait_in_the_place_of_what_an_event_brought(queue: WorkQueue) -> None:
-    touched = keys("touched", BESIDE + 2)
+    touched = keys("touched", 2)
     due(queue, keys("due", 1))
     queue.add(touched)
-    assert len(await taken(queue)) == 1 + BESIDE
+    assert await taken(queue) == keys("due", 1)
     due(queue, touched[-1:])
     queue.add(touched[-1:])
     assert await taken(queue) == touched[-1:]
