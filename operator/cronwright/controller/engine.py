@@ -21,7 +21,7 @@ from typing import Final
 
 import orjson
 
-from cronwright.cluster.port import SCHEDULES, Cluster, ClusterError, Unavailable
+from cronwright.cluster.port import SCHEDULES, Cluster, ClusterError, Json, Unavailable
 from cronwright.controller.acting import Actor
 from cronwright.controller.metrics import Metrics
 from cronwright.controller.pacing import Pace
@@ -29,7 +29,7 @@ from cronwright.controller.queueing import WorkQueue
 from cronwright.controller.store import Store
 from cronwright.controller.templates import Templates
 from cronwright.core.decide import decide
-from cronwright.core.model import Decision, Key, Problem, Schedule, Start, View
+from cronwright.core.model import Decision, Key, Problem, Schedule, Start, Template, View
 from cronwright.core.story import story
 
 log = logging.getLogger(__name__)
@@ -73,6 +73,8 @@ class Engine:
         self._under_way = 0
         self._freed = asyncio.Event()
         self._ahead: dict[Key, Ahead] = {}
+        self._creations: dict[asyncio.Task[bool], str] = {}
+        """Those under way, and the UID of the schedule of each."""
         self._untold: dict[Key, float] = {}
         self._actor = Actor(cluster, self.store, now, identity)
         self.templates = Templates(cluster, self.store, self._actor, now, self.queue.add, leads)
@@ -189,8 +191,33 @@ class Engine:
 
     async def _fire(self, ahead: Ahead) -> None:
         template = self.store.templates.get(self.store.template_key(ahead.schedule))
-        await self._actor.create(ahead.schedule, template, ahead.start, ahead.body.encode())
-        self.metrics.started(ahead.start.claim.trigger, self._lateness(ahead.schedule, ahead.start))
+        await self._create(ahead.schedule, template, ahead.start, ahead.body.encode())
+
+    async def _create(
+        self, schedule: Schedule, template: Template | None, start: Start, job: Json | bytes | Problem
+    ) -> bool:
+        """Whether it was asked for. What has been sent cannot be taken back: it is seen through even if the work is
+        cancelled meanwhile."""
+        creation = asyncio.create_task(self._send(schedule, template, start, job))
+        self._creations[creation] = schedule.uid
+        creation.add_done_callback(self._creations.pop)
+        return await asyncio.shield(creation)
+
+    async def _send(
+        self, schedule: Schedule, template: Template | None, start: Start, job: Json | bytes | Problem
+    ) -> bool:
+        if not self._leads(schedule.uid):  # asked last: whoever sleeps over an answer may be deposed by then
+            return False
+        await self._actor.create(schedule, template, start, job)
+        self.metrics.started(start.claim.trigger, self._lateness(schedule, start))
+        return True
+
+    async def settle(self, concerns: Callable[[str], bool]) -> None:
+        """Wait until no creation is under way for a schedule whose UID is of concern: whoever acts on it next must not
+        be overtaken by one."""
+        creations = [creation for creation, uid in self._creations.items() if concerns(uid)]
+        if creations:
+            await asyncio.wait(creations)
 
     async def _act(self, view: View, decision: Decision) -> bool:
         """Whether anything was done that calls for another look."""
@@ -204,10 +231,8 @@ class Engine:
                 return True
             for start in decision.starts:
                 job = await self._actor.job(schedule, view.template, decision.ledger, start)
-                if not self._leads(schedule.uid):  # asked last: whoever sleeps over an answer may be deposed by then
+                if not await self._create(schedule, view.template, start, job):
                     return True
-                await self._actor.create(schedule, view.template, start, job)
-                self.metrics.started(start.claim.trigger, self._lateness(schedule, start))
         finally:
             for name in reserved:
                 self.store.starting[self.store.template_key(schedule)].discard(name)

@@ -86,9 +86,12 @@ class Leadership:
         now: Callable[[], float],
         monotonic: Callable[[], float],
         acquired: Callable[[int], None],
+        settled: Callable[[int], Awaitable[None]],
         terms: Terms | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        """`acquired` is called when a shard has become ours. `settled` waits until nothing is under way for one that
+        was: before that it is not given to anybody else."""
         self.shards = shards
         self._cluster = cluster
         self._identity = identity
@@ -96,6 +99,7 @@ class Leadership:
         self._now = now
         self._monotonic = monotonic
         self._acquired = acquired
+        self._settled = settled
         self._terms = terms or Terms()
         self._jitter = jitter
         self._seen: dict[str, _Seen] = {}
@@ -217,8 +221,9 @@ class Leadership:
             self._until.pop(shard, None)
 
     async def _release(self, shard: int) -> None:
-        """Stop acting first, then say so."""
+        """Stop acting first, wait for what is under way, then say so."""
         self._until.pop(shard, None)
+        await self._settled(shard)
         known = self._seen.get(shard_name(shard))
         if known is not None and known.holder == self._identity:
             self.observe(await self._put(shard_name(shard), known, ""))
@@ -302,8 +307,7 @@ class Leadership:
         self._until.clear()
         try:
             async with asyncio.timeout(_GOODBYE):
-                for shard in mine:
-                    await self._release(shard)
+                await asyncio.gather(*map(self._release, mine))
                 if self.shards > 1:
                     await self._bury(member_name(self._identity))
         except (ClusterError, TimeoutError) as error:

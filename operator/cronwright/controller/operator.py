@@ -27,7 +27,7 @@ from cronwright.cluster.port import (
     Resource,
 )
 from cronwright.controller.engine import Engine
-from cronwright.controller.leadership import Leadership, Terms
+from cronwright.controller.leadership import Leadership, Terms, shard_of
 from cronwright.controller.metrics import Metrics
 from cronwright.controller.watching import Observer, Watch
 from cronwright.core.model import MANAGED_BY, Key
@@ -75,6 +75,7 @@ class Operator:
             now=clocks.wall,
             monotonic=clocks.monotonic,
             acquired=self._acquired,
+            settled=self._settled,
             terms=terms,
             jitter=jitter,
         )
@@ -126,6 +127,9 @@ class Operator:
         self.engine.store.disown()
         self.engine.queue.add(self.engine.store.schedules)
         self.engine.templates.queue.add(self.engine.store.templates)
+
+    async def _settled(self, shard: int) -> None:
+        await self.engine.settle(lambda uid: shard_of(uid, self.leadership.shards) == shard)
 
     def note_lag(self, seconds: float) -> None:
         self._metrics.loop_lag.observe(max(0.0, seconds))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from cronwright.controller.metrics import Metrics
 from cronwright.controller.store import LEDGER, Store
 from cronwright.core import ledger as ledgers
 from cronwright.core.decide import decide
-from cronwright.core.model import Claim, Decision, Key, Ledger, Outcome
+from cronwright.core.model import Claim, Decision, Key, Ledger, Outcome, Start
 from cronwright.core.observe import fingerprint
 from cronwright.core.rebuilding import rebuild
 
@@ -227,3 +229,37 @@ async def test_a_replica_that_sleeps_over_the_attempt_before_does_not_start_the_
     assert [start.claim.attempt for start in decide(view).starts] == [2]
     await engine._act(view, decide(view))
     assert cluster.told
+
+
+class Silent:
+    """A cluster that takes a Job and is long in saying so."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.answered = asyncio.Event()
+
+    async def create(self, resource: Resource, namespace: str, body: Json) -> Json:
+        self.asked.set()
+        await self.answered.wait()
+        made = {"uid": "new", "resourceVersion": "31", "creationTimestamp": "2026-09-21T14:13:25Z"}
+        return {**body, "metadata": {**body["metadata"], **made}}
+
+
+async def test_a_creation_that_was_sent_is_seen_through_when_its_replica_is_told_to_stop() -> None:
+    """It was given up and the shard handed over: the Job landed when its slot had been skipped already."""
+    cluster = Silent()
+    port: Any = cluster
+    engine = Engine(port, lambda: NOW + 5, lambda: 0.0, "me", Metrics(), lambda _uid: True)
+    engine.store = engine._actor._store = known()
+    view = replace(engine.store.view(KEY, NOW + 5) or pytest.fail("no view"), own=True)
+    start = Start(f"nightly-{NOW}-1", claim(NOW))
+    work = asyncio.create_task(engine._act(view, replace(decide(view), write=False, starts=(start,))))
+    await cluster.asked.wait()
+    work.cancel()
+    settled = asyncio.create_task(engine.settle(lambda uid: uid == "u1"))
+    await asyncio.wait([work])
+    assert not settled.done()
+    cluster.answered.set()
+    await settled
+    assert engine.store.runs["u1"].keys() == {start.name}
+    await engine.settle(lambda _: True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.unit.controller.scripted import ScriptedCluster
 
-from cronwright.cluster.port import Json
+from cronwright.cluster.port import Json, Resource
 from cronwright.controller.leadership import Leadership
 
 NAMESPACE, DURATION = "system", 15.0
@@ -29,6 +31,10 @@ def clock() -> Clock:
     return Clock()
 
 
+async def settled(_: int) -> None:
+    """Nothing is under way."""
+
+
 @pytest.fixture
 def replica(clock: Clock) -> Leadership:
     return Leadership(
@@ -39,6 +45,7 @@ def replica(clock: Clock) -> Leadership:
         now=clock,
         monotonic=clock,
         acquired=lambda _: None,
+        settled=settled,
     )
 
 
@@ -72,3 +79,42 @@ def test_a_lease_that_was_made_anew_counts_and_not_its_predecessor(replica: Lead
     replica.observe(lease(2, "other"), deleted=True)
     replica.observe(lease(3, ""))
     assert replica._free_in(0) == 0
+
+
+class Taking(ScriptedCluster):
+    """Takes every write of a Lease, and remembers the holders."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.holders: list[str] = []
+
+    async def replace(self, resource: Resource, namespace: str, name: str, body: Json) -> Json:
+        self.holders.append(body["spec"]["holderIdentity"])
+        return {**body, "metadata": {**body["metadata"], "resourceVersion": "9"}}
+
+
+async def test_a_shard_is_given_away_only_when_nothing_is_under_way_for_it(clock: Clock) -> None:
+    """A creation that landed after its successor had begun was a Job that nobody had claimed."""
+    cluster, answered = Taking(), asyncio.Event()
+
+    async def settled(shard: int) -> None:
+        assert not leaving.holds(shard)
+        await answered.wait()
+
+    leaving = Leadership(
+        cluster,
+        identity="me",
+        namespace=NAMESPACE,
+        shards=1,
+        now=clock,
+        monotonic=clock,
+        acquired=lambda _: None,
+        settled=settled,
+    )
+    leaving.observe(lease(1, "me"))
+    release = asyncio.create_task(leaving._leave())
+    await asyncio.sleep(0.01)
+    assert cluster.holders == []
+    answered.set()
+    await release
+    assert cluster.holders == [""]
