@@ -42,6 +42,7 @@ from cronwright.core.model import (
 )
 from cronwright.core.names import job_name, lease_name
 from cronwright.core.observe import owner_of, run_from
+from cronwright.core.preparing import is_prepared
 from cronwright.core.progress import cancelled, record_of, remembered, retry_of
 from cronwright.core.render import again, owner_reference, render, retry_policy
 
@@ -269,6 +270,7 @@ class Actor:
 
     async def _find(self, schedule: Schedule, ledger: Ledger, name: str) -> None:
         """Ask for a Job that should be there; if it is not, what status remembers of it has to do."""
+        recorded = self._store.ledgers.get(schedule.uid)
         try:
             job = await self._cluster.get(JOBS, schedule.key.namespace, name)
         except NotFound:
@@ -278,11 +280,15 @@ class Actor:
             return
         template = self._store.templates.get(self._store.template_key(schedule)) if schedule.spec else None
         for claim in ledger.claims:
-            if job_name(schedule.key.name, claim) == name:
-                waits = retry_of(schedule.status, schedule.key.name, claim) is not None
-                retry = retry_policy(schedule, template) if waits else None
-                run = remembered(claim, name, record_of(schedule.status, name), retry)
-                self._store.runs[schedule.uid].setdefault(name, run)
+            if job_name(schedule.key.name, claim) != name:
+                continue
+            record = record_of(schedule.status, name)
+            if record is None and recorded is not None and is_prepared(recorded.ledger, claim):
+                recorded.sought = True
+                return
+            waits = retry_of(schedule.status, schedule.key.name, claim) is not None
+            retry = retry_policy(schedule, template) if waits else None
+            self._store.runs[schedule.uid].setdefault(name, remembered(claim, name, record, retry))
 
     async def _pods(self, namespace: str, job: str) -> list[Json]:
         selector = f"batch.kubernetes.io/job-name={job}"

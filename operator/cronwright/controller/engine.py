@@ -200,8 +200,13 @@ class Engine:
         cancelled meanwhile."""
         creation = asyncio.create_task(self._send(schedule, template, start, job))
         self._creations[creation] = schedule.uid
-        creation.add_done_callback(self._creations.pop)
+        creation.add_done_callback(self._created)
         return await asyncio.shield(creation)
+
+    def _created(self, creation: asyncio.Task[bool]) -> None:
+        del self._creations[creation]
+        if not creation.cancelled():
+            creation.exception()  # whoever waits for it is told; if nobody does any more, it is nobody's error
 
     async def _send(
         self, schedule: Schedule, template: Template | None, start: Start, job: Json | bytes | Problem

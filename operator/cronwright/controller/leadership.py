@@ -307,7 +307,8 @@ class Leadership:
         self._until.clear()
         try:
             async with asyncio.timeout(_GOODBYE):
-                await asyncio.gather(*map(self._release, mine))
+                for shard in mine:
+                    await self._release(shard)
                 if self.shards > 1:
                     await self._bury(member_name(self._identity))
         except (ClusterError, TimeoutError) as error:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from cronwright.core import ledger as ledgers
 from cronwright.core.model import PREFIX, Json, Key, Ledger, Run, Schedule, Template, View
 from cronwright.core.observe import key_of, owner_of, run_from, schedule_from, template_from
+from cronwright.core.preparing import is_prepared
 
 LEDGER = PREFIX + "ledger"
 
@@ -36,6 +37,8 @@ class Recorded:
     """Written by this replica since it last took the shard: nobody else can have acted on it meanwhile."""
     lost: bool = False
     """The Lease was deleted: what it said still holds, and it must be written again."""
+    sought: bool = False
+    """The Job of the slot that it names as prepared was asked for, and is not there."""
     missing_since: float | None = None
     """When the API server first said that there is no such Lease, while no watch has told of its deletion yet."""
 
@@ -182,7 +185,7 @@ class Store:
         ledger = recorded.ledger if recorded is not None else None
         if ledger is None:
             return False
-        if run.slot == ledger.prepared and run.attempt == 1 and not run.token:
+        if is_prepared(ledger, run):
             return True
         return any((c.slot, c.token, c.attempt) == (run.slot, run.token, run.attempt) for c in ledger.claims)
 
@@ -289,6 +292,7 @@ class Store:
             ledger=recorded.ledger if recorded is not None else None,
             recorded=recorded is not None and not recorded.lost,
             own=recorded is not None and recorded.own,
+            sought=recorded is not None and recorded.sought,
             asked=frozenset(self.asked.get(schedule.uid, ())),
             unreadable=recorded is not None and recorded.ledger is None,
             runs=self.runs[schedule.uid],

@@ -118,7 +118,9 @@ class _Simulation:
         """Decide, and act, until there is nothing more to do at this moment; return when to look again."""
         while True:
             self._finish_jobs(now)
-            view = View(self._schedule, self._template, self._ledger, recorded=True, runs=self._runs, now=now)
+            view = View(
+                self._schedule, self._template, self._ledger, recorded=True, runs=self._runs, now=now, sought=True
+            )
             decision = decide(view)
             self._note(self._ledger, decision.ledger, now)
             if decision.write:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cronwright.core.model import Claim, Ledger, Start, View
+from cronwright.core.model import Claim, Ledger, Run, Start, View
 from cronwright.core.names import job_name
 
 SHORTEST_LEAD, SPREAD, PARTS = 10, 20, 64
@@ -32,9 +32,27 @@ def promote(view: View, ledger: Ledger) -> Ledger:
         return ledger
     claim = Claim(ledger.prepared, 1, "Schedule", ledger.prepared)
     name = job_name(view.schedule.key.name, claim)
-    if name in view.asked or _is_known(view, name):
+    if name in view.asked or _is_known(view, name) or _may_have_been_started(view, ledger.prepared):
         return claimed(ledger, claim)
     return ledger
+
+
+def is_prepared(ledger: Ledger | None, of: Claim | Run) -> bool:
+    """Whether it is the first attempt of the slot that the ledger names as prepared."""
+    return ledger is not None and (of.slot, of.attempt, of.token) == (ledger.prepared, 1, "")
+
+
+def is_in_doubt(view: View, claim: Claim) -> bool:
+    """Whether this claim of a prepared slot, of which no Job is known, may be carried out already."""
+    return is_prepared(view.ledger, claim) and _may_have_been_started(view, claim.slot)
+
+
+def _may_have_been_started(view: View, prepared: int) -> bool:
+    """Whoever prepared the slot starts it without another write, and our watches may be behind: a Lease can reach a
+    successor without the Job and the status that its predecessor wrote later. So the Job itself is asked for."""
+    timetable = view.schedule.timetable
+    due = prepared if timetable is None else timetable.due(prepared)
+    return due <= view.now and not (view.own or view.sought)
 
 
 def may_hang(view: View, ledger: Ledger) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cronwright.cluster.port import SCHEDULES, Json, Resource
+from cronwright.cluster.port import SCHEDULES, Json, NotFound, Resource
 from cronwright.controller.acting import Actor
 from cronwright.controller.engine import Engine
 from cronwright.controller.metrics import Metrics
@@ -48,9 +48,10 @@ def job(slot: int, attempt: int = 1, version: int = 20, ended: str = "", **marks
     }
 
 
-def lease(*claims: Claim, **counts: Any) -> Json:
-    ledger = Ledger(timing=fingerprint(SPEC), watermark=NOW, claims=claims, **counts)
-    meta = {"namespace": "default", "name": "c", "uid": "l", "resourceVersion": "10", "ownerReferences": [OWNER]}
+def lease(*claims: Claim, watermark: int = NOW, version: int = 10, **counts: Any) -> Json:
+    ledger = Ledger(timing=fingerprint(SPEC), watermark=watermark, claims=claims, **counts)
+    meta = {"namespace": "default", "name": "c", "uid": "l", "ownerReferences": [OWNER]}
+    meta["resourceVersion"] = str(version)
     return {"metadata": {**meta, "annotations": {LEDGER: ledgers.encode(ledger)}}, "spec": {}}
 
 
@@ -263,3 +264,26 @@ async def test_a_creation_that_was_sent_is_seen_through_when_its_replica_is_told
     await settled
     assert engine.store.runs["u1"].keys() == {start.name}
     await engine.settle(lambda _: True)
+
+
+class NoJob:
+    """A cluster without any Job."""
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Json:
+        raise NotFound(name)
+
+
+async def test_a_prepared_slot_of_a_predecessor_is_run_only_when_its_job_was_asked_for() -> None:
+    """The Lease came by one watch and the Job, later, by another: the successor took the slot for one that had not run,
+    skipped it, and went on to exceed maxRuns (seed 1058)."""
+    store = known()
+    store.observe_lease(lease(watermark=NOW - 10, version=11, prepared=NOW))
+    view = store.view(KEY, NOW + 5)
+    assert view is not None
+    doubtful = decide(view)
+    assert (doubtful.starts, doubtful.inspect) == ((), (f"nightly-{NOW}-1",))
+    port: Any = NoJob()
+    await Actor(port, store, lambda: NOW + 5, "me").inspect(view.schedule, doubtful.ledger, doubtful.inspect[0])
+    assert [start.name for start in decided(store).starts] == [f"nightly-{NOW}-1"]
+    store.observe_lease(lease(watermark=NOW - 10, version=12, prepared=NOW))
+    assert decided(store).starts == (), "somebody else has written since, and may have started it"

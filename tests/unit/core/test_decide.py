@@ -246,6 +246,25 @@ def test_a_prepared_slot_whose_job_was_asked_for_is_written_even_if_it_cannot_st
     assert (decision.write, [minute(c) for c in decision.ledger.claims]) == (True, ["0/1"])
 
 
+PREPARED = {
+    "ours: it starts, without another write": ({"own": True}, ["0/1"], (), False),
+    "another's, and due: its Job is asked for": ({}, [], ("s-{T}-1",), False),
+    "another's, and its Job is not there: a slot like any other": ({"sought": True}, ["0/1"], (), True),
+    "another's, and not due yet": ({"now": T - 1}, [], (), False),
+}
+
+
+@pytest.mark.parametrize(("given", "starts", "inspects", "writes"), PREPARED.values(), ids=PREPARED)
+def test_whoever_prepared_a_slot_may_have_started_it(
+    given: dict[str, Any], starts: list[str], inspects: tuple[str, ...], writes: bool
+) -> None:
+    """The Lease has reached us, but perhaps neither the Job nor the status that its writer wrote later."""
+    of = schedule()
+    decision = decide(replace(view(of, known=ledger(of, prepared=T), now=1), **given))
+    assert (started(decision), decision.write) == (starts, writes)
+    assert decision.inspect == tuple(name.format(T=T) for name in inspects)
+
+
 def test_replace_ends_a_claim_whose_job_may_be_there_and_drops_one_that_never_started() -> None:
     of = schedule(concurrencyPolicy="Replace")
     claims, runs = before("W")
