@@ -41,6 +41,16 @@ class Entry:
         text = ((self.request.get("metadata") or {}).get("annotations") or {}).get(LEDGER)
         return json.loads(text) if text else None
 
+    @property
+    def schedule(self) -> str:
+        """The schedule that it is about, as far as it is a replica's work for one."""
+        if self.resource == "leases":
+            return self.name.rpartition("-claim-")[0]
+        if (self.verb, self.resource) == ("create", "jobs"):
+            [owner] = self.request["metadata"].get("ownerReferences") or [{"name": ""}]
+            return str(owner["name"])
+        return self.name if self.resource == "taskschedules/status" else ""
+
     def said(self) -> str:
         """One line for a person who looks for the cause of something."""
         text = f"{datetime.fromtimestamp(self.at).time()} {self.actor:8} {self.verb} {self.resource} {self.name}"

@@ -17,10 +17,12 @@ from hack.chaos.attack import Attack
 from hack.chaos.counting import Creation
 from hack.chaos.errors import ChaosError
 from hack.chaos.replicas import Replica, Settings
-from hack.chaos.takeovers import Leases, gaps
+from hack.chaos.takeovers import Leases, gaps, with_first_acts
 from hack.cluster import cli as cluster
 from hack.cluster import control_plane, parts
 from hack.cluster.folder import CHECKOUT, Folder, State
+
+from cronwright.controller.leadership import shard_of
 
 _CALM = 20.0
 """Seconds between the last fault and the last slot: the schedules must be seen to run again."""
@@ -115,6 +117,8 @@ def _run(folder: Folder, options: argparse.Namespace) -> report.Outcome:
     created = counting.creations(entries, witness.jobs)
     logged = {entry.uid for entry in entries}
     skips = {name: (s.get("status") or {}).get("skips") or {} for name, s in found.items()}
+    seen = gaps(witness.leases.sightings, attack.troubles, attack.standbys, options.lease)
+    shards = {name: str(shard_of(s["metadata"]["uid"], options.shards)) for name, s in found.items()}
     return report.Outcome(
         options={**{k: v for k, v in vars(options).items() if k not in ("dir", "report", "keep")}, "seed": seed},
         tallies=counting.tally(
@@ -129,7 +133,7 @@ def _run(folder: Folder, options: argparse.Namespace) -> report.Outcome:
         unlogged=sum(c.uid not in logged for c in created),
         faults=Counter(trouble.kind for trouble in attack.troubles),
         deleted=attack.deleted,
-        gaps=gaps(witness.leases.sightings, attack.troubles, attack.standbys, options.lease),
+        gaps=with_first_acts(seen, entries, shards),
         lease=options.lease,
         unsettled=unsettled,
         deaths={name: replica.deaths for name, replica in replicas.items() if replica.deaths},

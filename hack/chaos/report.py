@@ -86,6 +86,7 @@ def as_json(outcome: Outcome) -> Json:
                 "longest": _longest(of_kind),
                 "undisturbed": len(alone := [g for g in of_kind if g.undisturbed]),
                 "longestUndisturbed": _longest(alone),
+                "longestIdle": round(max((g.idle for g in alone if g.idle is not None), default=0.0), 2),
                 "limit": limit,
             }
             for kind, limit in limits(outcome.lease).items()
@@ -176,7 +177,8 @@ def _takeover(gap: Json) -> str:
     if gap["undisturbed"]:
         verdict = "within" if gap["longestUndisturbed"] <= gap["limit"] else "OVER"
         alone = (
-            f"{gap['undisturbed']} undisturbed, the longest {gap['longestUndisturbed']} s ({verdict} {gap['limit']} s)"
+            f"{gap['undisturbed']} undisturbed, the longest {gap['longestUndisturbed']} s "
+            f"({verdict} {gap['limit']} s), and at work at most {gap['longestIdle']} s later"
         )
     return f"{gap['count']} shards, the longest {gap['longest']} s; {alone}"
 

@@ -5,12 +5,13 @@ shard's Lease, and another replica stood by, synced, all the while. Only those s
 """
 
 import threading
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from hack.chaos import faults
+from hack.chaos.audit import Entry
 
 Json = dict[str, Any]
 
@@ -54,6 +55,10 @@ class Gap:
     seconds: float
     to: str
     undisturbed: bool
+    taken: float
+    """When the new holder wrote itself down, by the wall clock."""
+    idle: float | None = None
+    """Seconds from then until it first wrote something for a schedule of this shard."""
 
     def as_json(self) -> Json:
         return asdict(self)
@@ -106,7 +111,20 @@ def _after(
         if taken is None:
             continue
         undisturbed = _stood_by(trouble, taken, standbys) and not _was_disturbed(trouble, taken, troubles)
-        yield Gap(trouble.kind, trouble.target, shard, taken.seen - trouble.began, taken.holder, undisturbed)
+        seconds = taken.seen - trouble.began
+        yield Gap(trouble.kind, trouble.target, shard, seconds, taken.holder, undisturbed, taken.written)
+
+
+def with_first_acts(found: Iterable[Gap], entries: Sequence[Entry], shards: Mapping[str, str]) -> list[Gap]:
+    """Each with how long its new holder took to act; `shards` are those of the schedules, by name."""
+    acts = [(entry.at, entry.actor, shards.get(entry.schedule)) for entry in entries if entry.done]
+
+    def idle(gap: Gap) -> float | None:
+        moments = (at for at, actor, shard in acts if (actor, shard) == (gap.to, gap.shard) and at >= gap.taken)
+        first = min(moments, default=None)
+        return None if first is None else first - gap.taken
+
+    return [replace(gap, idle=idle(gap)) for gap in found]
 
 
 def _stood_by(trouble: Trouble, taken: Sighting, standbys: Iterable[Standby]) -> bool:

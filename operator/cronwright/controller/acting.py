@@ -42,7 +42,7 @@ from cronwright.core.model import (
 )
 from cronwright.core.names import job_name, lease_name
 from cronwright.core.observe import owner_of, run_from
-from cronwright.core.preparing import is_prepared
+from cronwright.core.preparing import prepared_claim
 from cronwright.core.progress import cancelled, record_of, remembered, retry_of
 from cronwright.core.render import again, owner_reference, render, retry_policy
 
@@ -278,17 +278,16 @@ class Actor:
         if job is not None and owner_of(job) == schedule.uid:
             self._store.observe_job(job)
             return
+        record = record_of(schedule.status, name)
+        prepared = prepared_claim(recorded.ledger) if recorded is not None else None
+        if recorded is not None and prepared is not None and record is None:
+            recorded.sought |= job_name(schedule.key.name, prepared) == name
         template = self._store.templates.get(self._store.template_key(schedule)) if schedule.spec else None
         for claim in ledger.claims:
-            if job_name(schedule.key.name, claim) != name:
-                continue
-            record = record_of(schedule.status, name)
-            if record is None and recorded is not None and is_prepared(recorded.ledger, claim):
-                recorded.sought = True
-                return
-            waits = retry_of(schedule.status, schedule.key.name, claim) is not None
-            retry = retry_policy(schedule, template) if waits else None
-            self._store.runs[schedule.uid].setdefault(name, remembered(claim, name, record, retry))
+            if job_name(schedule.key.name, claim) == name:
+                waits = retry_of(schedule.status, schedule.key.name, claim) is not None
+                retry = retry_policy(schedule, template) if waits else None
+                self._store.runs[schedule.uid].setdefault(name, remembered(claim, name, record, retry))
 
     async def _pods(self, namespace: str, job: str) -> list[Json]:
         selector = f"batch.kubernetes.io/job-name={job}"

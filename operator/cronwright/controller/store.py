@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from cronwright.core import ledger as ledgers
 from cronwright.core.model import PREFIX, Json, Key, Ledger, Run, Schedule, Template, View
 from cronwright.core.observe import key_of, owner_of, run_from, schedule_from, template_from
-from cronwright.core.preparing import is_prepared
+from cronwright.core.preparing import promised
 
 LEDGER = PREFIX + "ledger"
 
@@ -185,9 +185,7 @@ class Store:
         ledger = recorded.ledger if recorded is not None else None
         if ledger is None:
             return False
-        if is_prepared(ledger, run):
-            return True
-        return any((c.slot, c.token, c.attempt) == (run.slot, run.token, run.attempt) for c in ledger.claims)
+        return any((c.slot, c.token, c.attempt) == (run.slot, run.token, run.attempt) for c in promised(ledger))
 
     def in_doubt_since(self) -> int | None:
         """The version of the oldest ledger that claims a run of which no Job is known: one may have come and gone."""
@@ -197,9 +195,7 @@ class Store:
         ledger = recorded.ledger
         if ledger is None or recorded.lost:
             return False
-        claimed = {(claim.slot, claim.token, claim.attempt) for claim in ledger.claims}
-        if ledger.prepared is not None:
-            claimed.add((ledger.prepared, "", 1))
+        claimed = {(claim.slot, claim.token, claim.attempt) for claim in promised(ledger)}
         return not claimed <= {(run.slot, run.token, run.attempt) for run in self.runs.get(uid, {}).values()}
 
     def reconcile_jobs(self, uids: Set[str], version: int) -> set[Key]:

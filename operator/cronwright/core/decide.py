@@ -21,7 +21,7 @@ from cronwright.core.fitness import fitness
 from cronwright.core.history import prunable, surplus
 from cronwright.core.model import Claim, Decision, Ledger, Problem, Skip, Start, Stop, Trigger, View
 from cronwright.core.names import job_name
-from cronwright.core.preparing import lead, may_hang, may_start_unwritten, prepare, promote
+from cronwright.core.preparing import doubtful, lead, may_hang, may_start_unwritten, prepare, promote
 from cronwright.core.progress import Progress, progress_of
 from cronwright.core.rebuilding import beginning, rebuild
 from cronwright.core.requests import answer, resume, tally
@@ -36,6 +36,8 @@ def decide(view: View) -> Decision:
     known = _known(view)
     if view.schedule.deleting:
         return Decision(known, write=False)
+    if (name := doubtful(view)) is not None:
+        return Decision(known, write=False, inspect=(name,), status=view.schedule.status)
     problem = fitness(view)
     if view.unreadable:
         return Decision(known, write=False, status=project(view, known, (), problem))

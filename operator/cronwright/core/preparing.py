@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cronwright.core.model import Claim, Ledger, Run, Start, View
+from cronwright.core.model import Claim, Ledger, Start, View
 from cronwright.core.names import job_name
 
 SHORTEST_LEAD, SPREAD, PARTS = 10, 20, 64
@@ -26,40 +26,48 @@ def lead(uid: str) -> float:
     return SHORTEST_LEAD + seconds + (part + 1) / PARTS / 2
 
 
+def prepared_claim(ledger: Ledger | None) -> Claim | None:
+    """What the prepared slot is once its Job has been asked for."""
+    if ledger is None or ledger.prepared is None:
+        return None
+    return Claim(ledger.prepared, 1, "Schedule", ledger.prepared)
+
+
+def promised(ledger: Ledger) -> list[Claim]:
+    """All that whoever reads this ledger may take for started."""
+    prepared = prepared_claim(ledger)
+    return [*ledger.claims, *([] if prepared is None else [prepared])]
+
+
 def promote(view: View, ledger: Ledger) -> Ledger:
     """A prepared slot whose Job is there, was, or may be, is a claim like any other: no edit withdraws it any more."""
-    if ledger.prepared is None:
+    claim = prepared_claim(ledger)
+    if claim is None:
         return ledger
-    claim = Claim(ledger.prepared, 1, "Schedule", ledger.prepared)
     name = job_name(view.schedule.key.name, claim)
-    if name in view.asked or _is_known(view, name) or _may_have_been_started(view, ledger.prepared):
-        return claimed(ledger, claim)
-    return ledger
+    return claimed(ledger, claim) if name in view.asked or _is_known(view, name) else ledger
 
 
-def is_prepared(ledger: Ledger | None, of: Claim | Run) -> bool:
-    """Whether it is the first attempt of the slot that the ledger names as prepared."""
-    return ledger is not None and (of.slot, of.attempt, of.token) == (ledger.prepared, 1, "")
+def doubtful(view: View) -> str | None:
+    """The Job of a prepared slot that is due, if somebody else may have created it and we have not heard of it.
 
-
-def is_in_doubt(view: View, claim: Claim) -> bool:
-    """Whether this claim of a prepared slot, of which no Job is known, may be carried out already."""
-    return is_prepared(view.ledger, claim) and _may_have_been_started(view, claim.slot)
-
-
-def _may_have_been_started(view: View, prepared: int) -> bool:
-    """Whoever prepared the slot starts it without another write, and our watches may be behind: a Lease can reach a
-    successor without the Job and the status that its predecessor wrote later. So the Job itself is asked for."""
-    timetable = view.schedule.timetable
-    due = prepared if timetable is None else timetable.due(prepared)
-    return due <= view.now and not (view.own or view.sought)
+    Whoever prepared the slot starts it without another write, and watches may be behind: a Lease can reach a successor
+    without the Job and the status that its predecessor wrote later. So the Job is asked for, before anything else.
+    """
+    claim, timetable = prepared_claim(view.ledger), view.schedule.timetable
+    if claim is None or view.own or view.sought:
+        return None
+    due = claim.slot if timetable is None else timetable.due(claim.slot)
+    name = job_name(view.schedule.key.name, claim)
+    return None if due > view.now or name in view.asked or _is_known(view, name) else name
 
 
 def may_hang(view: View, ledger: Ledger) -> bool:
     """Whether the prepared slot is a claim only because its Job was asked for: nothing but the ledger can show it."""
-    if ledger.prepared is None:
+    claim = prepared_claim(ledger)
+    if claim is None:
         return False
-    name = job_name(view.schedule.key.name, Claim(ledger.prepared, 1, "Schedule", ledger.prepared))
+    name = job_name(view.schedule.key.name, claim)
     return name in view.asked and not _is_known(view, name)
 
 

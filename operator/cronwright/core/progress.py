@@ -9,7 +9,6 @@ from cronwright.api.retrying import Retry
 from cronwright.core.failures import delay_before, may_retry
 from cronwright.core.model import Category, Claim, Json, Outcome, Run, View
 from cronwright.core.names import job_name
-from cronwright.core.preparing import is_in_doubt
 from cronwright.timing import parse_instant
 
 State = Literal["Waiting", "Active", "Inspecting", "Retrying", "Ended"]
@@ -93,12 +92,11 @@ def needs_inspection(view: View, run: Run) -> bool:
 
 
 def _without_job(view: View, claim: Claim, name: str) -> Progress:
-    """No Job is known: not started yet, or started and gone, or our picture of the Jobs is older than another one.
+    """No Job is known: not started yet, or started and gone, or our picture of the Jobs is older than that of status.
 
-    So where status has seen it, or it was being ended, or somebody else may have started it without a further word, the
-    Job itself is asked for before anything is concluded.
+    So where status has seen it, or it was being ended, the Job itself is asked for before anything is concluded.
     """
-    if claim.ending or record_of(view.schedule.status, name) is not None or is_in_doubt(view, claim):
+    if claim.ending or record_of(view.schedule.status, name) is not None:
         return Progress(claim, name, "Inspecting")
     return Progress(claim, name, "Waiting", asked=name in view.asked)
 
