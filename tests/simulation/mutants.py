@@ -109,14 +109,21 @@ def run_on_while_inspecting() -> AbstractContextManager[Any]:
 
 
 def no_fencing() -> AbstractContextManager[Any]:
-    """A ledger is trusted whoever wrote it last, and however old our memory of it is."""
+    """Whoever led goes on until told otherwise, however long ago it last renewed, and trusts a ledger whoever wrote it
+    last."""
     original = Store.view
 
     def view(self: Store, key: Key, now: float) -> View | None:
         seen = original(self, key, now)
         return None if seen is None else replace(seen, own=True)
 
-    return mock.patch.object(Store, "view", view)
+    def holds(self: Leadership, shard: int) -> bool:
+        return shard in self._until
+
+    patches = contextlib.ExitStack()
+    patches.enter_context(mock.patch.object(Store, "view", view))
+    patches.enter_context(mock.patch.object(Leadership, "holds", holds))
+    return patches
 
 
 def wall_clock_lease() -> AbstractContextManager[Any]:
@@ -134,16 +141,22 @@ def no_recall() -> AbstractContextManager[Any]:
     return mock.patch.object(Store, "in_doubt_since", return_value=None)
 
 
+def no_doubt() -> AbstractContextManager[Any]:
+    """A slot that another replica had prepared was not run, if no watch has told of its Job."""
+    return mock.patch.object(deciding, "doubtful", return_value=None)
+
+
 MUTANTS = (
     Mutant("claim after create", 0, claim_after_create),
-    Mutant("no compare-and-set", 22, no_compare_and_set),
-    Mutant("watermark from status", 0, watermark_from_status),
-    Mutant("no fencing", 85, no_fencing),
+    Mutant("no compare-and-set", 41, no_compare_and_set),
+    Mutant("watermark from status", 10, watermark_from_status),
+    Mutant("no fencing", 411, no_fencing),
     Mutant("wall-clock lease", 238, wall_clock_lease),
     Mutant("adopt anybody's Job", 2, adopt_anybodys_job),
     Mutant("wake for what is past", 0, wake_for_what_is_past),
     Mutant("run on while inspecting", 74, run_on_while_inspecting),
-    Mutant("no recall", 488, no_recall),
+    Mutant("no recall", 735, no_recall),
+    Mutant("no doubt", 1058, no_doubt),
 )
 
 
