@@ -4,6 +4,7 @@ A gap counts as undisturbed when nothing else was wrong meanwhile: the API serve
 shard's Lease, and another replica stood by, synced, all the while. Only those say something of the operator alone.
 """
 
+import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -57,11 +58,13 @@ class Gap:
     undisturbed: bool
     taken: float
     """When the new holder wrote itself down, by the wall clock."""
+    left: float
+    """When it was the holder no more: a shard that is evened out at once may see no work in between."""
     idle: float | None = None
-    """Seconds from then until it first wrote something for a schedule of this shard."""
+    """Seconds from then until it first wrote something for a schedule of this shard, if it did while it held it."""
 
     def as_json(self) -> Json:
-        return asdict(self)
+        return {key: value for key, value in asdict(self).items() if key != "left"}
 
 
 class Leases:
@@ -112,7 +115,8 @@ def _after(
             continue
         undisturbed = _stood_by(trouble, taken, standbys) and not _was_disturbed(trouble, taken, troubles)
         seconds = taken.seen - trouble.began
-        yield Gap(trouble.kind, trouble.target, shard, seconds, taken.holder, undisturbed, taken.written)
+        left = next((s.written for s in later if s.written > taken.written and s.holder != taken.holder), math.inf)
+        yield Gap(trouble.kind, trouble.target, shard, seconds, taken.holder, undisturbed, taken.written, left)
 
 
 def with_first_acts(found: Iterable[Gap], entries: Sequence[Entry], shards: Mapping[str, str]) -> list[Gap]:
@@ -120,7 +124,8 @@ def with_first_acts(found: Iterable[Gap], entries: Sequence[Entry], shards: Mapp
     acts = [(entry.at, entry.actor, shards.get(entry.schedule)) for entry in entries if entry.done]
 
     def idle(gap: Gap) -> float | None:
-        moments = (at for at, actor, shard in acts if (actor, shard) == (gap.to, gap.shard) and at >= gap.taken)
+        mine = (at for at, actor, shard in acts if (actor, shard) == (gap.to, gap.shard))
+        moments = (at for at in mine if gap.taken <= at < gap.left)
         first = min(moments, default=None)
         return None if first is None else first - gap.taken
 
