@@ -138,7 +138,7 @@ def wall_clock_lease() -> AbstractContextManager[Any]:
 
 def no_recall() -> AbstractContextManager[Any]:
     """Who begins anew does not ask what came and went before."""
-    return mock.patch.object(Store, "in_doubt_since", return_value=None)
+    return mock.patch.object(Store, "doubts", return_value=[])
 
 
 def no_doubt() -> AbstractContextManager[Any]:

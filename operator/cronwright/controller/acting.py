@@ -68,7 +68,7 @@ class Actor:
         """
         namespace, name = schedule.key.namespace, lease_name(schedule.key.name, schedule.uid)
         known = self._store.ledgers.get(schedule.uid)
-        body = self._lease(schedule, ledger)
+        body = self._lease(schedule, ledger if known is None else ledgers.stamped(ledger, known.version))
         if known is not None:
             known.own = False  # until it is answered, this write may have happened or not
         try:

@@ -87,7 +87,7 @@ class Operator:
             self._observe_job,
             self._reconcile_jobs,
             self.audit_soon,
-            self.engine.store.in_doubt_since,
+            self.engine.store.doubts,
         )
         self._leases = Watch(cluster, LEASES, SELECTOR, self._observe_lease, self._reconcile_leases, self.audit_soon)
         self._audit_wanted = asyncio.Event()

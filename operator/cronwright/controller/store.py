@@ -187,16 +187,21 @@ class Store:
             return False
         return any((c.slot, c.token, c.attempt) == (run.slot, run.token, run.attempt) for c in promised(ledger))
 
-    def in_doubt_since(self) -> int | None:
-        """The version of the oldest ledger that claims a run of which no Job is known: one may have come and gone."""
-        return min((r.version for uid, r in self.ledgers.items() if self._in_doubt(uid, r)), default=None)
+    def doubts(self) -> list[int]:
+        """Since when there are claims of which no Job is known, oldest first: theirs may have come and gone.
 
-    def _in_doubt(self, uid: str, recorded: Recorded) -> bool:
+        A prepared slot is claimed in writing when its Job is long there: what counts is where it was prepared.
+        """
+        return sorted({version for uid, recorded in self.ledgers.items() for version in self._doubts(uid, recorded)})
+
+    def _doubts(self, uid: str, recorded: Recorded) -> Iterable[int]:
         ledger = recorded.ledger
         if ledger is None or recorded.lost:
-            return False
-        claimed = {(claim.slot, claim.token, claim.attempt) for claim in promised(ledger)}
-        return not claimed <= {(run.slot, run.token, run.attempt) for run in self.runs.get(uid, {}).values()}
+            return
+        runs = {(run.slot, run.token, run.attempt) for run in self.runs.get(uid, {}).values()}
+        for claim in promised(ledger):
+            if (claim.slot, claim.token, claim.attempt) not in runs:
+                yield claim.since or recorded.version
 
     def reconcile_jobs(self, uids: Set[str], version: int) -> set[Key]:
         """Runs whose Job a complete listing does not show are gone, also those that no watch ever told of."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
 from cronwright.cluster.port import Cluster, ClusterError, Expired, Json, Resource
@@ -44,18 +44,18 @@ class Watch:
         observe: Observer,
         reconcile: Reconciler,
         expired: Callable[[], None] = lambda: None,
-        since: Callable[[], int | None] = lambda: None,
+        doubts: Callable[[], Sequence[int]] = lambda: (),
     ) -> None:
         """`reconcile` is told what a complete listing shows, and so what is gone. `expired` is called when the API
-        server has lost our place, and so perhaps that of other watches too. `since` says from which version on it
-        matters what came and went before the listing; None if it does not."""
+        server has lost our place, and so perhaps that of other watches too. `doubts` are the versions, oldest first,
+        since when it matters what came and went before the listing; there are none if it does not."""
         self._cluster = cluster
         self._resource = resource
         self._selector = selector
         self._observe = observe
         self._reconcile = reconcile
         self._expired = expired
-        self._since = since
+        self._doubts = doubts
         self._version = ""
 
     async def sync(self) -> None:
@@ -74,21 +74,28 @@ class Watch:
 
     async def recall(self) -> None:
         """Hear of objects that came and went before the listing, as far back as the API server remembers them."""
-        since, version = self._since(), self._version
-        if since is None or since >= int(version):
+        version = self._version
+        doubts = [since for since in self._doubts() if since < int(version)]
+        if not doubts:
             return
         self._version = ""  # the listing is good for nothing without its past
-        try:
-            async for kind, obj in self._cluster.watch(
-                self._resource, version=str(since), selector=self._selector, seconds=RECALL_SECONDS
-            ):
-                if kind == "BOOKMARK":
-                    break
-                if kind == "DELETED":
-                    self._observe(obj, deleted=True)
-        except Expired:
-            log.info("%s: the API server does not remember what was deleted since %d", self._resource.plural, since)
+        while doubts:
+            try:
+                await self._hear_since(doubts[0])
+                break
+            except Expired:
+                log.info("%s: what was deleted since %d is forgotten", self._resource.plural, doubts[0])
+                doubts = doubts[(len(doubts) + 1) // 2 :]  # one old claim must not hide the past of all others
         self._version = version
+
+    async def _hear_since(self, version: int) -> None:
+        async for kind, obj in self._cluster.watch(
+            self._resource, version=str(version), selector=self._selector, seconds=RECALL_SECONDS
+        ):
+            if kind == "BOOKMARK":
+                break
+            if kind == "DELETED":
+                self._observe(obj, deleted=True)
 
     async def follow(self) -> None:
         """Watch for ever; after `sync` was called once."""

@@ -252,7 +252,7 @@ def _start(
         if capacity is not None and len(starts) >= capacity:
             break
         if p.state == "Retrying" and p.retry_at <= view.now:
-            claims[index] = replace(p.claim, attempt=p.claim.attempt + 1, claimed=int(view.now))
+            claims[index] = replace(p.claim, attempt=p.claim.attempt + 1, claimed=int(view.now), since=0)
             starts.append(Start(job_name(view.schedule.key.name, claims[index]), claims[index], again=p.name))
         elif p.state == "Waiting" and _may_start(view, ledger, open_, index, problem):
             starts.append(Start(p.name, p.claim, again=_attempt_before(view, p.claim)))

@@ -6,6 +6,7 @@ Short keys and left-out defaults keep a Lease small: it is written once a run.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -54,6 +55,13 @@ def decode(text: str) -> Ledger:
     )
 
 
+def stamped(ledger: Ledger, version: int) -> Ledger:
+    """The ledger as it is written over that version of its Lease: new claims remember it."""
+    if all(claim.since for claim in ledger.claims):
+        return ledger
+    return replace(ledger, claims=tuple(c if c.since else replace(c, since=version) for c in ledger.claims))
+
+
 _COUNTS = (
     "prepared",
     "runs",
@@ -82,6 +90,8 @@ def _encode_claim(claim: Claim) -> dict[str, Any]:
         data["ending"] = claim.ending
     if claim.policy:
         data["policy"] = claim.policy
+    if claim.since:
+        data["since"] = claim.since
     return data
 
 

@@ -117,6 +117,8 @@ class Claim:
     """Why its Job is being taken away before it finished (`Replaced`, `Cancelled`); empty otherwise."""
     policy: str = ""
     """The request's own concurrency policy; empty for the schedule's."""
+    since: int = field(default=0, compare=False)
+    """The version of the Lease that its first write replaced, and so from before its Job: 0 if there was none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,3 +287,36 @@ async def test_a_prepared_slot_of_a_predecessor_is_run_only_when_its_job_was_ask
     assert [start.name for start in decided(store).starts] == [f"nightly-{NOW}-1"]
     store.observe_lease(lease(watermark=NOW - 10, version=12, prepared=NOW))
     assert decided(store).starts == (), "somebody else has written since, and may have started it"
+
+
+class Writable:
+    """A cluster that takes every ledger."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+
+    async def replace(self, resource: Resource, namespace: str, name: str, body: Json) -> Json:
+        self.version += 5
+        return {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
+
+
+async def test_a_claim_remembers_since_when_its_job_may_have_come_and_gone() -> None:
+    """A prepared slot's Job was created and deleted by a person before the slot stood among the claims: a successor
+    asked what had come and gone since the claim, which was too late, and ran the slot again (seed 6858)."""
+    port: Any = Writable(10)
+    store = known()
+    store.observe_lease(lease(watermark=NOW - 10, version=11, prepared=NOW))
+    schedule = store.schedules[KEY]
+    actor = Actor(port, store, lambda: NOW + 5, "me")
+
+    async def written(*claims: Claim) -> list[int]:
+        assert await actor.record(schedule, Ledger(timing=schedule.timing, watermark=NOW, claims=claims))
+        successor = Store()
+        successor.observe_lease(lease(*(store.ledgers["u1"].ledger or pytest.fail("no ledger")).claims, version=99))
+        return successor.doubts()
+
+    first = claim(NOW)
+    assert await written(first) == [11], "where it was prepared"
+    [first] = (store.ledgers["u1"].ledger or pytest.fail("no ledger")).claims
+    assert await written(first, claim(NOW + 10)) == [11, 15], "the first write counts"
+    assert await written(replace(first, attempt=2, since=0)) == [20], "another attempt has another Job"

@@ -223,13 +223,13 @@ def mark(version: int) -> Json:
     return {"kind": "Job", "metadata": {"resourceVersion": str(version)}}
 
 
-async def recalled(cluster: ScriptedCluster, since: int | None) -> list[tuple[str, bool]]:
+async def recalled(cluster: ScriptedCluster, *doubts: int) -> list[tuple[str, bool]]:
     heard: list[tuple[str, bool]] = []
 
     def observe(obj: Json, *, deleted: bool = False) -> None:
         heard.append((obj["metadata"]["name"], deleted))
 
-    watch = Watch(cluster, JOBS, "", observe, nothing, since=lambda: since)
+    watch = Watch(cluster, JOBS, "", observe, nothing, doubts=lambda: doubts)
     await watch.sync()
     await watch.recall()
     return heard
@@ -242,16 +242,23 @@ async def test_deletions_since_the_oldest_claim_are_heard_of() -> None:
     assert cluster.asked_from == ["4"]
 
 
-@pytest.mark.parametrize("since", [None, 9, 12])
-async def test_without_a_doubt_the_past_is_not_asked_for(since: int | None) -> None:
+@pytest.mark.parametrize("doubts", [(), (9,), (12, 14)])
+async def test_without_a_doubt_the_past_is_not_asked_for(doubts: tuple[int, ...]) -> None:
     cluster = ScriptedCluster([Listing([], "9")])
-    assert await recalled(cluster, since) == []
+    assert await recalled(cluster, *doubts) == []
     assert cluster.asked_from == []
 
 
 async def test_a_past_that_the_api_server_has_forgotten_is_done_without() -> None:
     cluster = ScriptedCluster([Listing([job("b", 7)], "9")], [[Expired("too old")]])
     assert await recalled(cluster, 4) == [("b", False)]
+
+
+async def test_one_old_doubt_does_not_hide_what_the_api_server_still_remembers() -> None:
+    past: list[Step] = [("DELETED", job("a", 6)), ("BOOKMARK", mark(9))]
+    cluster = ScriptedCluster([Listing([], "9")], [[Expired("too old")], [Expired("too old")], past])
+    assert await recalled(cluster, 1, 2, 3, 4, 5, 12) == [("a", True)]
+    assert cluster.asked_from == ["1", "4", "5"]
 
 
 async def test_a_past_that_could_not_be_read_is_asked_for_again() -> None:
@@ -264,7 +271,7 @@ async def test_a_past_that_could_not_be_read_is_asked_for_again() -> None:
     def observe(obj: Json, *, deleted: bool = False) -> None:
         heard.append(obj["metadata"]["name"])
 
-    watch = Watch(cluster, JOBS, "", observe, nothing, since=lambda: 4)
+    watch = Watch(cluster, JOBS, "", observe, nothing, doubts=lambda: [4])
     await follow(watch, cluster)
     assert (heard, cluster.asked_from) == (["a"], ["3", "4", "4", "11"])
 
@@ -283,13 +290,15 @@ def test_a_claim_without_a_job_is_in_doubt() -> None:
         }
         store.observe_lease({"metadata": meta, "spec": {}})
 
+    slot = 1767225600
     claimed(3, Ledger(timing="", watermark=0))
-    assert store.in_doubt_since() is None
-    claimed(8, Ledger(timing="", watermark=0, prepared=1767225600))
-    assert store.in_doubt_since() == 8
-    claimed(7, Ledger(timing="", watermark=0, claims=(Claim(1767225600, 1, "Schedule", 0),)))
-    assert store.in_doubt_since() == 7
+    assert store.doubts() == []
+    claimed(8, Ledger(timing="", watermark=0, prepared=slot))
+    assert store.doubts() == [8]
+    claimed(7, Ledger(timing="", watermark=0, claims=(Claim(slot, 1, "Schedule", 0),)))
+    claimed(9, Ledger(timing="", watermark=0, claims=(Claim(slot, 1, "Schedule", 0, since=5),)))
+    assert store.doubts() == [5, 7, 8]
     shown = job("j", 9)
     shown["metadata"]["ownerReferences"][0]["uid"] = "s-7"
     store.observe_job(shown)
-    assert store.in_doubt_since() == 8
+    assert store.doubts() == [5, 8]

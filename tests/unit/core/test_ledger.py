@@ -23,6 +23,7 @@ claims = st.builds(
     parameters=st.none() | st.dictionaries(words, words, min_size=1, max_size=3),
     ending=st.sampled_from(["", "Replaced", "Cancelled"]),
     policy=st.sampled_from(["", "Allow", "Queue"]),
+    since=counts,
 )
 ledgers = st.builds(
     Ledger,
@@ -56,6 +57,7 @@ def test_a_ledger_is_read_as_it_was_written(of: Ledger) -> None:
 def test_equal_ledgers_are_the_same_text_on_one_line(of: Ledger) -> None:
     text = encode(of)
     assert encode(decode(text)) == text
+    assert [c.since for c in decode(text).claims] == [c.since for c in of.claims]
     assert "\n" not in text
 
 
