@@ -6,8 +6,8 @@ ever existed, and count slots by `oracle.py`.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tests.simulation.apiserver import ApiServer, Change
@@ -80,8 +80,8 @@ class Checks:
         """When a person last deleted a shard's Lease."""
         self.writes = 0
         """Those of the replicas."""
-        self.holes = 0
-        """Runs repeated through the one hole that docs/simulation.md describes."""
+        self.not_promised: Counter[str] = Counter()
+        """What went wrong as docs/simulation.md says that it may, by its kind."""
 
     def hear(self, change: Change) -> None:
         renewal = change.resource is LEASES and "ownerReferences" not in change.obj["metadata"]
@@ -146,7 +146,7 @@ class Checks:
             return
         identity = _identity(job)
         if story.deleted and change.type == "ADDED":
-            self.holes += 1
+            self.not_promised["Job of a deleted schedule"] += 1
             return
         if ended(job) == "Complete":
             story.completed.add(identity[:2])
@@ -158,11 +158,11 @@ class Checks:
             return
         self._once(story, identity, job, change.by)
         self._due(story, identity)
-        if self._has_two_leaders():
-            self.holes += 1
-        else:
-            self._claimed(story, identity)
-            self._apart(story, job)
+        for wrong in (*self._unclaimed(story, identity), *self._beside(story, job)):
+            if self._has_two_leaders():
+                self.not_promised["two leaders after a person's deletion"] += 1
+            else:
+                self._report(wrong)
         story.jobs[identity].append(job["metadata"]["uid"])
         firsts = sum(attempt == 1 and not token for _, token, attempt in story.jobs)
         budget = next(iter(story.budgets)) if len(story.budgets) == 1 else None
@@ -178,8 +178,11 @@ class Checks:
         """At most one Job ever; the exceptions are those of docs/simulation.md, "What is not promised"."""
         if not story.jobs.get(identity):
             return
-        if story.amnesia or (identity in story.unrecorded and not self._could_know(*story.unrecorded[identity], by)):
-            self.holes += 1
+        if story.amnesia:
+            self.not_promised["second Job after a ledger's deletion"] += 1
+            return
+        if identity in story.unrecorded and not self._could_know(*story.unrecorded[identity], by):
+            self.not_promised["second Job after the first one's deletion"] += 1
             return
         self._report(f"{story.name}: a second Job for {identity}: {job['metadata']['name']}")
 
@@ -201,9 +204,9 @@ class Checks:
         claims = {(claim.slot, claim.token, claim.attempt) for claim in ledger.claims}
         return identity in claims or identity == (ledger.prepared, "", 1)
 
-    def _claimed(self, story: Story, identity: Identity) -> None:
+    def _unclaimed(self, story: Story, identity: Identity) -> Iterator[str]:
         if story.ledger is None or not self._claims(story.ledger, identity):
-            self._report(f"{story.name}: a Job for {identity}, which the ledger does not claim")
+            yield f"{story.name}: a Job for {identity}, which the ledger does not claim"
 
     def _due(self, story: Story, identity: Identity) -> None:
         slot, token, _ = identity
@@ -212,7 +215,7 @@ class Checks:
         if (slot, False) not in slots(story.spec, story.created, slot - 1, slot):
             self._report(f"{story.name}: a Job for {slot}, which is no slot")
 
-    def _apart(self, story: Story, job: Json) -> None:
+    def _beside(self, story: Story, job: Json) -> Iterator[str]:
         """Forbid, Replace and Queue: a run starts when no pod of another can run any more."""
         if "Allow" in story.policies:
             return
@@ -220,7 +223,7 @@ class Checks:
         for other in self._server.peek(JOBS):
             if other["metadata"]["uid"] != uid and self._story(other) is story and not ended(other):
                 name, running = job["metadata"]["name"], other["metadata"]["name"]
-                self._report(f"{story.name}: {name} started while {running} was running ({story.policies})")
+                yield f"{story.name}: {name} started while {running} was running ({story.policies})"
 
     def _story(self, obj: Json) -> Story | None:
         refs = obj["metadata"].get("ownerReferences") or ()

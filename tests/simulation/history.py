@@ -49,7 +49,7 @@ class Result:
     steps: int = 0
     seconds: float = 0.0
     jobs: int = 0
-    holes: int = 0
+    not_promised: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
@@ -115,7 +115,7 @@ class History:
             self.result.steps = self._loop.steps
             self.result.seconds = self._loop.time()
             self.result.jobs = sum(len(uids) for s in self.checks.stories.values() for uids in s.jobs.values())
-            self.result.holes = self.checks.holes
+            self.result.not_promised = self.checks.not_promised
             self._loop.bury()
             self._loop.close()
         return self.result
