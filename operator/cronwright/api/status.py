@@ -305,6 +305,9 @@ class TaskScheduleStatus(ApiModel):
     runs: Count = 0
     """How many slots have been run in all; retries of a slot are not counted again."""
 
+    spent: Count | None = None
+    """How many of them count against `maxRuns`, where that is another number: requests (run now, backfill) do not."""
+
     succeeded: Count = 0
     """How many runs succeeded, at whichever attempt."""
 

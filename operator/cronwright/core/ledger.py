@@ -44,13 +44,15 @@ def decode(text: str) -> Ledger:
     if not isinstance(data, dict) or data.get("v") != FORMAT:
         raise ValueError(f"a ledger of format {FORMAT} was expected")
     last_skip = data.get("last_skip")
+    _expect(int, data["watermark"], *(data[name] for name in _COUNTS if name in data), *data.get("skips", {}).values())
+    _expect(str, data["timing"])
     return Ledger(
         timing=data["timing"],
         watermark=data["watermark"],
         claims=tuple(_decode_claim(c) for c in data.get("claims", ())),
         skips=data.get("skips", {}),
-        last_skip=Skip(*last_skip) if last_skip else None,
-        requests=tuple(Handled(*entry) for entry in data.get("requests", ())),
+        last_skip=_decode_skip(*last_skip) if last_skip else None,
+        requests=tuple(_decode_handled(*entry) for entry in data.get("requests", ())),
         **{name: data[name] for name in _COUNTS if name in data},
     )
 
@@ -96,4 +98,25 @@ def _encode_claim(claim: Claim) -> dict[str, Any]:
 
 
 def _decode_claim(data: Mapping[str, Any]) -> Claim:
-    return Claim(**data)
+    claim = Claim(**data)
+    _expect(int, claim.slot, claim.attempt, claim.claimed, claim.since)
+    _expect(str, claim.trigger, claim.token, claim.ending, claim.policy, *(claim.parameters or {}).values())
+    return claim
+
+
+def _decode_skip(slot: int, reason: str, message: str) -> Skip:
+    _expect(int, slot)
+    _expect(str, reason, message)
+    return Skip(slot, reason, message)
+
+
+def _decode_handled(name: str, kind: str, accepted: bool, message: str, *counts: int) -> Handled:
+    _expect(str, name, kind, message)
+    _expect(int, *counts)
+    return Handled(name, kind, accepted, message, *counts)
+
+
+def _expect(kind: type, *values: object) -> None:
+    """What people scribble must be found out here, and not where it is used: that would end the operator."""
+    if not all(type(value) is kind for value in values):
+        raise ValueError(f"a ledger has {values}, where each is of type {kind.__name__}")

@@ -37,7 +37,7 @@ def _told(schedule: Schedule, runs: Mapping[str, Run]) -> Ledger:
         watermark=max(seen),
         claims=(*_waiting(status, runs), *_retrying(schedule.key.name, status, runs)),
         runs=status.get("runs", 0),
-        spent=status.get("runs", 0),
+        spent=status["spent"] if "spent" in status else status.get("runs", 0),
         succeeded=status.get("succeeded", 0),
         failed=status.get("failed", 0),
         cancelled=status.get("cancelled", 0),

@@ -114,7 +114,7 @@ def again(job: Json, schedule: Schedule, claim: Claim) -> Json:
     restored = old["annotations"].get(PREFIX + "deadline")
     if restored is not None:
         spec.pop("activeDeadlineSeconds", None)
-        if restored:
+        if restored.isdecimal():
             spec["activeDeadlineSeconds"] = int(restored)
         body["metadata"]["annotations"].pop(PREFIX + "deadline", None)
     fresh = {"TASK_RUN": name, "TASK_ATTEMPT": str(claim.attempt)}

@@ -49,6 +49,7 @@ def project(view: View, ledger: Ledger, open_: Sequence[Progress], problem: Prob
         "waiting": _waiting(open_),
         "retrying": [_retrying(p, schedule.key.name) for p in open_ if p.state == "Retrying"][:MAX_ACTIVE],
         "runs": ledger.runs,
+        "spent": ledger.spent if ledger.spent != ledger.runs else None,
         "succeeded": ledger.succeeded,
         "failed": ledger.failed,
         "cancelled": ledger.cancelled,

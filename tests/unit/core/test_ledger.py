@@ -62,7 +62,22 @@ def test_equal_ledgers_are_the_same_text_on_one_line(of: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"v": 2}', '{"v": 1}', '{"v":1,"timing":"","watermark":0,"claims":[{}]}']
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"v": 2}',
+        '{"v": 1}',
+        '{"v":1,"timing":"","watermark":0,"claims":[{}]}',
+        '{"v":1,"timing":"","watermark":"0"}',
+        '{"v":1,"timing":"","watermark":0,"prepared":[]}',
+        '{"v":1,"timing":"","watermark":0,"skips":{"Forbidden":"1"}}',
+        '{"v":1,"timing":"","watermark":0,"last_skip":["","",""]}',
+        '{"v":1,"timing":"","watermark":0,"requests":[["a","RunNow",true,"","now"]]}',
+        '{"v":1,"timing":"","watermark":0,"claims":[{"slot":[],"attempt":1,"trigger":"Schedule","claimed":0}]}',
+        '{"v":1,"timing":"","watermark":0,"claims":[{"slot":0,"attempt":1,"trigger":"Schedule","claimed":0,"since":"x"}]}',
+    ],
 )
 def test_what_was_not_written_here_is_not_read(text: str) -> None:
     with pytest.raises((ValueError, KeyError, TypeError)):

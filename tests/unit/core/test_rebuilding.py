@@ -183,3 +183,17 @@ def test_requests_that_either_knows_of_are_not_carried_out_again() -> None:
     one, two = Handled("one", "RunNow", True, "", T, 1), Handled("two", "RunNow", True, "", T + 1)
     merged = merge(ledger(schedule(), requests=(one,)), ledger(schedule(), requests=(replace(one, succeeded=1), two)))
     assert merged.requests == (replace(one, succeeded=1), two)
+
+
+@pytest.mark.parametrize(
+    ("status", "spent"), [({"runs": 7, "spent": 4}, 4), ({"runs": 7}, 7), ({"runs": 2, "spent": 0}, 0)]
+)
+def test_what_people_asked_for_does_not_spend_max_runs_when_the_ledger_was_lost(status: Json, spent: int) -> None:
+    """A schedule ended early, its slots untold: requests were counted too."""
+    assert rebuild(schedule(status=status), {}).spent == spent
+
+
+@pytest.mark.parametrize(("runs", "spent", "told"), [(7, 4, 4), (7, 7, None), (2, 0, 0)])
+def test_status_tells_what_is_spent_where_that_is_not_all_runs(runs: int, spent: int, told: int | None) -> None:
+    of = schedule()
+    assert decide(view(of, known=ledger(of, runs=runs, spent=spent, watermark=T))).status.get("spent") == told
