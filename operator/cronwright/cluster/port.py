@@ -112,6 +112,10 @@ class Cluster(Protocol):
         """What happens after that version, in order. It ends after so many seconds, a BOOKMARK two seconds before."""
         ...
 
+    async def warm(self, calls: int) -> None:
+        """Get ready for so many calls at once. Nothing is lost where that fails, or where there is nothing to do."""
+        ...
+
     async def get(self, resource: Resource, namespace: str, name: str) -> Json: ...
 
     async def create(self, resource: Resource, namespace: str, body: Json | bytes, *, dry_run: bool = False) -> Json:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cronwright.cluster.port import ClusterError, Unavailable
+
 FEWEST, FIRST, MOST = 4, 32, 96
 QUICK, SLOW = 0.05, 2.0
 """Seconds up to which an answer is a sign that more is possible, and after which it is one of too much at once."""
@@ -36,3 +38,9 @@ class Pace:
         if now - self._lowered >= 1.0:
             self._limit = max(FEWEST, self._limit / 2)
             self._lowered = now
+
+
+def delay_after(error: ClusterError, delay: float) -> float:
+    """Seconds to wait before the next call: this delay, or what the API server asks for if that is longer."""
+    asked = error.retry_after if isinstance(error, Unavailable) else None
+    return max(delay, asked or 0.0)

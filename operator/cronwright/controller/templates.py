@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from cronwright.api.status import MAX_SCHEDULE_NAMES
 from cronwright.cluster.port import JOBS, TEMPLATES, Cluster, ClusterError, NotFound, Refused
 from cronwright.controller.acting import Actor
+from cronwright.controller.pacing import delay_after
 from cronwright.controller.queueing import WorkQueue
 from cronwright.controller.store import Store
 from cronwright.core.model import Json, Key, Problem, Schedule, Template
@@ -78,8 +79,9 @@ class Templates:
             try:
                 await self._look(key)
             except ClusterError as error:
-                log.warning("template %s: the API server: %s; again in %.0f s", key, error, RETRY)
-                self.queue.wake(key, self._now() + RETRY)
+                delay = delay_after(error, RETRY)
+                log.warning("template %s: the API server: %s; again in %.0f s", key, error, delay)
+                self.queue.wake(key, self._now() + delay)
             except Exception:
                 log.exception("template %s: looking at it failed; others are not affected", key)
                 self.queue.wake(key, self._now() + RETRY)

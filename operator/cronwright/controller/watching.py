@@ -13,11 +13,16 @@ from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
 from cronwright.cluster.port import Cluster, ClusterError, Expired, Json, Resource
+from cronwright.controller.pacing import delay_after
+from cronwright.core.observe import key_of
 
 log = logging.getLogger(__name__)
 
 FIRST_DELAY = 0.2
 LONGEST_DELAY = 10.0
+
+SHORT_LIFE = 1.0
+"""Seconds. A watch that ends earlier than that was not ended because its time was over."""
 
 RECALL_SECONDS = 4
 """How long a look into the past may take. It is over as soon as a BOOKMARK says so, two seconds before."""
@@ -31,6 +36,18 @@ class Reconciler(Protocol):
     """Takes the UIDs that a complete listing of this version shows."""
 
     def __call__(self, uids: Set[str], version: int) -> object: ...
+
+
+def each_alone(observe: Observer, resource: Resource) -> Observer:
+    """An object that cannot be observed is a mistake of ours, and must not hide the others."""
+
+    def attempt(obj: Json, *, deleted: bool = False) -> None:
+        try:
+            observe(obj, deleted=deleted)
+        except Exception:
+            log.exception("%s %s: it cannot be observed; others are not affected", resource.kind, key_of(obj))
+
+    return attempt
 
 
 class Watch:
@@ -52,7 +69,7 @@ class Watch:
         self._cluster = cluster
         self._resource = resource
         self._selector = selector
-        self._observe = observe
+        self._observe = each_alone(observe, resource)
         self._reconcile = reconcile
         self._expired = expired
         self._doubts = doubts
@@ -98,25 +115,38 @@ class Watch:
                 self._observe(obj, deleted=True)
 
     async def follow(self) -> None:
-        """Watch for ever; after `sync` was called once."""
-        delay = FIRST_DELAY
+        """Watch for ever; after `sync` was called once.
+
+        A watch whose time was over is followed by the next at once, and so is a place that was lost by a new listing.
+        But an API server that has nothing else to say is asked less and less often, until it tells of something.
+        """
+        clock = asyncio.get_running_loop().time
+        delay, relisted = FIRST_DELAY, False
         while True:
+            pause = 0.0
             try:
                 if not self._version:
                     await self.sync()
                     await self.recall()
+                opened = clock()
                 async for kind, obj in self._cluster.watch(
                     self._resource, version=self._version, selector=self._selector
                 ):
-                    delay = FIRST_DELAY
+                    delay, relisted = FIRST_DELAY, False
                     self._version = obj["metadata"]["resourceVersion"]
                     if kind == "BOOKMARK":
                         continue
                     self._observe(obj, deleted=kind == "DELETED")
+                if clock() < opened + SHORT_LIFE:
+                    pause = delay
             except Expired:
                 self._version = ""
                 self._expired()
+                pause = delay if relisted else 0.0
+                relisted = True
             except ClusterError as error:
-                log.warning("watching %s: %s; again in %.1f s", self._resource.plural, error, delay)
-                await asyncio.sleep(delay)
+                pause = delay_after(error, delay)
+                log.warning("watching %s: %s; again in %.1f s", self._resource.plural, error, pause)
+            if pause:
+                await asyncio.sleep(pause)
                 delay = min(LONGEST_DELAY, delay * 2)

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 from pydantic import ValidationError
@@ -18,13 +18,14 @@ from cronwright.api.common import format_time
 from cronwright.api.retrying import Retry
 from cronwright.api.schedule import TaskScheduleSpec
 from cronwright.api.template import TaskTemplateSpec
-from cronwright.core.model import PREFIX, REQUEST_PREFIX, Json, Key, Phase, Problem, Run, Schedule, Template
+from cronwright.core.model import PREFIX, REQUEST_PREFIX, Json, Key, Phase, Problem, Run, Schedule, Template, Trigger
 from cronwright.timing import (
     Exclusion,
     Timetable,
     TimingError,
     When,
     compile_when,
+    format_instant,
     parse_instant,
 )
 
@@ -160,7 +161,7 @@ def template_from(obj: Json, known: Template | None = None) -> Template:
             ready = condition(status, "Ready")
             if ready and ready["status"] in ("True", "False"):
                 checked = True
-                problem = None if ready["status"] == "True" else Problem(ready["reason"], ready["message"])
+                problem = None if ready["status"] == "True" else Problem(ready["reason"], ready.get("message", ""))
     return Template(
         key=Key(meta["namespace"], meta["name"]),
         uid=meta["uid"],
@@ -190,11 +191,10 @@ def run_from(job: Json, *, gone: bool = False) -> Run | None:
     """The record of a Job of ours; None for a Job that does not carry our marks."""
     meta = job["metadata"]
     annotations = meta.get("annotations") or {}
-    try:
-        slot = int(annotations[PREFIX + "slot"])
-        attempt = int(annotations[PREFIX + "attempt"])
-        trigger = annotations[PREFIX + "trigger"]
-    except (KeyError, ValueError):
+    slot = _number(annotations.get(PREFIX + "slot"))
+    attempt = _number(annotations.get(PREFIX + "attempt"))
+    trigger: Any = annotations.get(PREFIX + "trigger")
+    if slot is None or attempt is None or attempt < 1 or trigger not in get_args(Trigger):
         return None
     status = job.get("status") or {}
     spec = job.get("spec") or {}
@@ -221,19 +221,34 @@ def run_from(job: Json, *, gone: bool = False) -> Run | None:
         resumed="False" in suspensions,
         ready=bool(status.get("ready")),
         leaving=bool(status.get("terminating")),
-        pending_timeout=int(annotations[PREFIX + "pending-timeout"])
-        if PREFIX + "pending-timeout" in annotations
-        else None,
-        retry=_retry(annotations[PREFIX + "retry"]) if PREFIX + "retry" in annotations else None,
-        ttl=int(annotations[PREFIX + "ttl"]) if PREFIX + "ttl" in annotations else None,
+        pending_timeout=_number(annotations.get(PREFIX + "pending-timeout")),
+        retry=_retry(annotations.get(PREFIX + "retry")),
+        ttl=_number(annotations.get(PREFIX + "ttl")),
         reason=annotations.get(PREFIX + "ended", "") or reason,
         message=annotations.get(PREFIX + "ended-message", "") or message,
     )
 
 
+def _number(text: str | None) -> int | None:
+    """A number that we wrote on a Job; None where it is missing, or somebody has scribbled over it.
+
+    One beyond the times that can be written down is not ours either: what follows from it could not be waited for.
+    """
+    try:
+        number = int(text or "")
+        format_instant(number)
+    except (ValueError, OverflowError):
+        return None
+    return number
+
+
 @lru_cache(maxsize=1024)
-def _retry(text: str) -> Retry:
-    return Retry.model_validate_json(text)
+def _retry(text: str | None) -> Retry | None:
+    """A retry policy that we wrote on a Job; None as for a number."""
+    try:
+        return Retry.model_validate_json(text or "")
+    except ValidationError:
+        return None
 
 
 def _ended(status: Json) -> tuple[Phase | None, int | None, str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence, Set
 from typing import Any
 
 import pytest
@@ -302,3 +302,62 @@ def test_a_claim_without_a_job_is_in_doubt() -> None:
     shown["metadata"]["ownerReferences"][0]["uid"] = "s-7"
     store.observe_job(shown)
     assert store.doubts() == [5, 8]
+
+
+# One object that cannot be observed
+
+
+def refuse_a(obj: Json) -> None:
+    if obj["metadata"]["name"] == "a":
+        raise ValueError("unreadable")
+
+
+def surprises(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage().partition(":")[0] for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def test_a_job_that_cannot_be_observed_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = ScriptedCluster(
+        [Listing([job("a", 1), job("b", 2)], "5")],
+        [[("MODIFIED", job("a", 6)), ("MODIFIED", job("b", 7)), ("DELETED", job("a", 8)), ("DELETED", job("b", 9))]],
+    )
+    heard: list[tuple[str, bool]] = []
+    listed: list[Set[str]] = []
+
+    def observe(obj: Json, *, deleted: bool = False) -> None:
+        refuse_a(obj)
+        heard.append((obj["metadata"]["name"], deleted))
+
+    await follow(Watch(cluster, JOBS, "", observe, lambda uids, _: listed.append(set(uids))), cluster)
+    assert heard == [("b", False), ("b", False), ("b", True)]
+    assert listed == [{"uid-a", "uid-b"}]
+    assert cluster.asked_from == ["5", "9"]
+    assert surprises(caplog) == ["Job ns/a"] * 3
+
+
+async def test_a_job_that_came_and_went_and_cannot_be_observed_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    past: list[Step] = [("DELETED", job("a", 5)), ("DELETED", job("b", 6)), ("BOOKMARK", mark(9))]
+    heard: list[str] = []
+
+    def observe(obj: Json, *, deleted: bool = False) -> None:
+        refuse_a(obj)
+        heard.append(obj["metadata"]["name"])
+
+    watch = Watch(ScriptedCluster([Listing([], "9")], [past]), JOBS, "", observe, nothing, doubts=lambda: [4])
+    await watch.sync()
+    await watch.recall()
+    assert heard == ["b"]
+    assert surprises(caplog) == ["Job ns/a"]
+
+
+async def test_a_schedule_that_cannot_be_observed_hides_no_other_from_an_audit(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bad, good = schedule("u-bad", 2), schedule("u", 3)
+    bad["metadata"] |= {"name": "bad", "creationTimestamp": "0000-01-01T00:00:00Z"}  # Go has a year 0
+    operator = Operator(_Listed([Listing([bad, good], "4"), Listing([bad], "9")]), identity="test")
+    await operator.audit()
+    assert list(operator.engine.store.schedules) == [Key("ns", "s")]
+    await operator.audit()
+    assert operator.engine.store.schedules == {}
+    assert surprises(caplog) == ["TaskSchedule ns/bad"] * 2

@@ -7,19 +7,30 @@ from typing import Any
 import pytest
 from tests.unit.core.views import T, at, claim, schedule, template
 
-from cronwright.core.model import Json, Run
-from cronwright.core.observe import run_from
+from cronwright.core.model import Json, Problem, Run
+from cronwright.core.observe import run_from, template_from
 from cronwright.core.render import render
 
 
+def job(spec: Json | None = None, **status: Any) -> Json:
+    shown = render(schedule(), template(), claim(0), {}, None)
+    shown["metadata"] |= {"uid": "u", "resourceVersion": "7", "creationTimestamp": at(1)}
+    shown["spec"] |= spec or {}
+    shown["status"] = status
+    return shown
+
+
 def told(spec: Json | None = None, **status: Any) -> Run:
-    job = render(schedule(), template(), claim(0), {}, None)
-    job["metadata"] |= {"uid": "u", "resourceVersion": "7", "creationTimestamp": at(1)}
-    job["spec"] |= spec or {}
-    job["status"] = status
-    run = run_from(job)
+    run = run_from(job(spec, **status))
     assert run is not None
     return run
+
+
+def scribbled(mark: str, text: str) -> Run | None:
+    """A Job on which somebody has written this in the place of our mark."""
+    shown = job()
+    shown["metadata"]["annotations"][f"cronwright.dev/{mark}"] = text
+    return run_from(shown)
 
 
 def condition(kind: str, status: str, **more: str) -> Json:
@@ -64,3 +75,43 @@ def test_a_pod_on_its_way_out_is_noticed() -> None:
 
 def test_a_job_without_our_marks_is_no_run() -> None:
     assert run_from({"metadata": {"name": "x", "uid": "u", "resourceVersion": "1"}}) is None
+
+
+NO_NUMBERS = ("", "soon", "1.5", "0x10", "9" * 400, "9" * 5000)
+NO_POLICIES = ("", "soon", "3", "{", '{"maxAttempts": 99}', '{"initialDelay": "soon"}', "[" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("mark", "text"),
+    [(mark, text) for mark in ("pending-timeout", "ttl") for text in NO_NUMBERS]
+    + [("retry", text) for text in NO_POLICIES],
+    ids=lambda value: value[:20],
+)
+def test_a_mark_that_cannot_be_read_counts_as_absent(mark: str, text: str) -> None:
+    assert scribbled(mark, text) == told()
+
+
+def test_marks_that_can_be_read_are() -> None:
+    shown = job()
+    marks = {"pending-timeout": "90", "ttl": "0", "retry": '{"maxAttempts": 2}'}
+    shown["metadata"]["annotations"] |= {f"cronwright.dev/{mark}": text for mark, text in marks.items()}
+    run = run_from(shown)
+    assert run is not None
+    assert (run.pending_timeout, run.ttl, run.retry and run.retry.max_attempts) == (90, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("mark", "text"),
+    [(mark, text) for mark in ("slot", "attempt") for text in NO_NUMBERS]
+    + [("slot", "999999999999"), ("attempt", "0"), ("trigger", ""), ("trigger", "Whim")],
+    ids=lambda value: value[:20],
+)
+def test_a_job_whose_identity_cannot_be_read_is_no_run(mark: str, text: str) -> None:
+    assert scribbled(mark, text) is None
+
+
+def test_a_condition_without_a_message_is_a_verdict_all_the_same() -> None:
+    meta = {"namespace": "ns", "name": "t", "uid": "u", "resourceVersion": "3", "generation": 1}
+    refused = {"observedGeneration": 1, "conditions": [condition("Ready", "False", reason="InvalidJob")]}
+    known = template_from({"metadata": meta, "spec": {"shell": {"script": "true"}}, "status": refused})
+    assert known.problem == Problem("InvalidJob", "")
