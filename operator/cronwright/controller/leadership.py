@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import zlib
 from collections import Counter
@@ -34,6 +35,9 @@ _SHARD, _MEMBER = "cronwright-shard-", "cronwright-member-"
 _RETRY = 1.0
 _RANK_DELAY = 0.5
 _GOODBYE = 3.0
+_LIVELY = 0.6
+"""The share of a Lease's duration in which a member must have renewed for a shard to be kept free for it: two renewals
+were due by then, and the shards of a replica that died expire later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,8 @@ class _Seen:
     duration: float
     changed: float
     gone: bool = False
-    """Somebody deleted it. It binds all the same: its holder may not have heard of that, and acts until it expires."""
+    """Somebody deleted it. It binds for its whole duration from when we heard of that: its holder may have renewed it
+    right before, unseen by us, and may not have heard of it."""
 
 
 def shard_of(uid: str, shards: int) -> int:
@@ -104,6 +109,10 @@ class Leadership:
         self._jitter = jitter
         self._seen: dict[str, _Seen] = {}
         self._until: dict[int, float] = {}
+        self._offered: set[int] = set()
+        """Shards that we let go for the sake of another replica, and that nobody has taken yet."""
+        self._patient_until = float("-inf")
+        """When the next one may be offered, after one that nobody wanted."""
         self._began = monotonic()
         self._changed = asyncio.Event()
 
@@ -122,7 +131,7 @@ class Leadership:
         """Take note of a Lease of ours, from a watch or from an answer."""
         meta, spec = lease["metadata"], lease.get("spec") or {}
         name, version = meta["name"], int(meta["resourceVersion"])
-        if meta["namespace"] != self._namespace or not name.startswith((_SHARD, _MEMBER)):
+        if meta["namespace"] != self._namespace or not (_number(name) is not None or name.startswith(_MEMBER)):
             return
         known = self._seen.get(name)
         if known is not None and version <= known.version:
@@ -139,6 +148,7 @@ class Leadership:
                 duration=float(spec.get("leaseDurationSeconds") or self._terms.duration),
                 changed=self._monotonic(),
             )
+            self._note_holder(name, self._seen[name].holder)
         self._changed.set()
 
     def reconcile(self, uids: Set[str], version: int) -> None:
@@ -150,11 +160,20 @@ class Leadership:
 
     def _lose(self, name: str) -> None:
         """There is no such Lease any more."""
-        self._until.pop(_number(name), None)
+        self._note_holder(name, "")
         if name.startswith(_MEMBER):
             self._seen.pop(name, None)
-        elif (seen := self._seen.get(name)) is not None:
-            seen.gone = True
+        elif (seen := self._seen.get(name)) is not None and not seen.gone:
+            seen.gone, seen.changed = True, self._monotonic()
+
+    def _note_holder(self, name: str, holder: str) -> None:
+        """A shard that somebody else holds, or nobody, is not ours, whoever made it so: a person, perhaps."""
+        shard = _number(name)
+        if shard is None or holder == self._identity:
+            return
+        self._until.pop(shard, None)
+        if holder:
+            self._offered.discard(shard)
 
     async def run(self) -> None:
         """Campaign for every shard until cancelled, then let go of what is held."""
@@ -173,6 +192,7 @@ class Leadership:
                 if not self.holds(shard):
                     await self._seek(shard)
                 elif self._too_many(shard):
+                    self._offered.add(shard)
                     await self._release(shard)
                 else:
                     await self._renew(shard)
@@ -192,40 +212,44 @@ class Leadership:
             await self._write(shard)
 
     async def _renew(self, shard: int) -> None:
-        await self._write(shard)
-        if self.holds(shard):
+        if await self._write(shard) and self.holds(shard):
             await self._change(self._terms.renewal * (0.9 + 0.2 * self._jitter()), shard)
 
-    async def _write(self, shard: int) -> None:
-        """Take or renew by compare-and-set. A conflict is somebody else's success, or an edit: look again."""
+    async def _write(self, shard: int) -> bool:
+        """Take or renew by compare-and-set. A conflict is somebody else's success, an edit, or a write of our own whose
+        answer got lost: look again, and do not wait with it."""
         name, sent = shard_name(shard), self._monotonic()
         known = self._seen.get(name)
         try:
             written = await self._put(name, known, self._identity)
         except (Conflict, AlreadyExists, NotFound):
-            await self._look_again(shard)
-            return
+            await self._refresh(name)
+            return False
         self.observe(written)
         # Asked only now: a renewal that was answered late is a shard taken anew, since its work has been put down.
         was_held = self.holds(shard)
         self._until[shard] = sent + self._terms.duration - self._terms.margin
         if not was_held and self.holds(shard):
             log.info("shard %d is ours", shard)
+            if shard in self._offered:  # it was meant for a replica that is gone: do not offer it the others as well
+                self._offered.discard(shard)
+                self._patient_until = self._monotonic() + self._terms.duration
             self._acquired(shard)
-
-    async def _look_again(self, shard: int) -> None:
-        name = shard_name(shard)
-        await self._refresh(name)
-        known = self._seen.get(name)
-        if known is None or known.holder != self._identity:
-            self._until.pop(shard, None)
+        return True
 
     async def _release(self, shard: int) -> None:
         """Stop acting first, wait for what is under way, then say so."""
         self._until.pop(shard, None)
         await self._settled(shard)
+        try:
+            await self._let_go(shard)
+        except (Conflict, NotFound, AlreadyExists):  # a renewal that was cancelled has landed all the same, or an edit
+            await self._refresh(shard_name(shard))
+            await self._let_go(shard)
+
+    async def _let_go(self, shard: int) -> None:
         known = self._seen.get(shard_name(shard))
-        if known is not None and known.holder == self._identity:
+        if known is not None and known.holder == self._identity and not known.gone:
             self.observe(await self._put(shard_name(shard), known, ""))
             log.info("shard %d is free for others", shard)
 
@@ -253,15 +277,20 @@ class Leadership:
         """How many shards each live replica holds, this one included."""
         counts: Counter[str] = Counter({self._identity: 0})
         for name, seen in self._seen.items():
-            live = seen.holder and seen.changed + seen.duration > self._monotonic()
-            if live:
-                counts[seen.holder] += not name.startswith(_MEMBER)
+            member = name.startswith(_MEMBER)
+            if not member and (_number(name) or 0) >= self.shards:
+                continue  # of a time when there were more
+            lasting = seen.duration * (_LIVELY if member else 1)
+            if seen.holder and seen.changed + lasting > self._monotonic():
+                counts[seen.holder] += not member
         return counts
 
     def _too_many(self, shard: int) -> bool:
         """Whether this is the shard that has to go now for the sake of a replica with two fewer."""
         counts = self._counts()
         if self.shards == 1 or shard != max(self.held, default=-1) or sum(counts.values()) < self.shards:
+            return False
+        if self._monotonic() < self._patient_until:
             return False
         fullest = max(counts, key=lambda name: (counts[name], name))
         return fullest == self._identity and counts[fullest] >= min(counts.values()) + 2
@@ -305,14 +334,16 @@ class Leadership:
         """A rollout hands over in the time of one write. Failing that, the Leases expire."""
         mine = [shard for shard in range(self.shards) if self._is_mine(shard)]
         self._until.clear()
+        goodbyes = [self._release(shard) for shard in mine]
+        if self.shards > 1:
+            goodbyes.append(self._bury(member_name(self._identity)))
         try:
             async with asyncio.timeout(_GOODBYE):
-                for shard in mine:
-                    await self._release(shard)
-                if self.shards > 1:
-                    await self._bury(member_name(self._identity))
-        except (ClusterError, TimeoutError) as error:
-            log.warning("leaving without a goodbye: %r", error)
+                said: list[object] = [*await asyncio.gather(*goodbyes, return_exceptions=True)]
+        except TimeoutError as error:
+            said = [error]
+        for failure in filter(None, said):
+            log.warning("leaving without a goodbye: %r", failure)
 
     def _is_mine(self, shard: int) -> bool:
         seen = self._seen.get(shard_name(shard))
@@ -358,7 +389,7 @@ class Leadership:
             },
             "spec": {
                 "holderIdentity": holder,
-                "leaseDurationSeconds": int(self._terms.duration),
+                "leaseDurationSeconds": math.ceil(self._terms.duration),
                 "renewTime": now,
                 "acquireTime": since,
                 "leaseTransitions": (known.transitions if known else 0) + changed_hands,
@@ -386,6 +417,7 @@ def member_name(identity: str) -> str:
     return f"{_MEMBER}{identity}".lower().replace("_", "-")[:253]
 
 
-def _number(name: str) -> int:
-    """The shard that a Lease is about; -1 for a member's."""
-    return int(name.removeprefix(_SHARD)) if name.startswith(_SHARD) else -1
+def _number(name: str) -> int | None:
+    """The shard that a Lease is about; None for a member's, and for what only looks like ours."""
+    number = name.removeprefix(_SHARD)
+    return int(number) if number != name and number.isdecimal() else None

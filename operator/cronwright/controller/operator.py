@@ -29,7 +29,8 @@ from cronwright.cluster.port import (
 from cronwright.controller.engine import Engine
 from cronwright.controller.leadership import Leadership, Terms, shard_of
 from cronwright.controller.metrics import Metrics
-from cronwright.controller.watching import Observer, Watch
+from cronwright.controller.pacing import delay_after
+from cronwright.controller.watching import Observer, Watch, each_alone
 from cronwright.core.model import MANAGED_BY, Key
 from cronwright.core.observe import key_of
 
@@ -122,14 +123,16 @@ class Operator:
         if store.templates.get(key) is not known:
             self.engine.templates.queue.add((key,))
 
-    def _acquired(self, _shard: int) -> None:
-        """Look at everything: what is not ours is passed over at once."""
-        self.engine.store.disown()
-        self.engine.queue.add(self.engine.store.schedules)
+    def _acquired(self, shard: int) -> None:
+        self.engine.queue.add(self.engine.store.disown(self._belonging_to(shard)))
         self.engine.templates.queue.add(self.engine.store.templates)
 
     async def _settled(self, shard: int) -> None:
-        await self.engine.settle(lambda uid: shard_of(uid, self.leadership.shards) == shard)
+        await self.engine.settle(self._belonging_to(shard))
+
+    def _belonging_to(self, shard: int) -> Callable[[str], bool]:
+        """Whether the object with a UID does."""
+        return lambda uid: shard_of(uid, self.leadership.shards) == shard
 
     def note_lag(self, seconds: float) -> None:
         self._metrics.loop_lag.observe(max(0.0, seconds))
@@ -138,6 +141,7 @@ class Operator:
         """The metrics, as they are now."""
         self._metrics.schedules.set(len(self.engine.store.schedules))
         self._metrics.queue_depth.set(self.engine.queue.depth)
+        self._metrics.concurrency.set(self.engine.concurrency)
         for shard in range(self.leadership.shards):
             self._metrics.shard_held.labels(str(shard)).set(self.leadership.holds(shard))
         return self._metrics.render()
@@ -163,8 +167,9 @@ class Operator:
                 await self._jobs.recall()
                 break
             except ClusterError as error:
-                log.warning("syncing: %s; again in %.1f s", error, delay)
-                await asyncio.sleep(delay)
+                pause = delay_after(error, delay)
+                log.warning("syncing: %s; again in %.1f s", error, pause)
+                await asyncio.sleep(pause)
                 delay = min(10.0, delay * 2)
         self.synced = True
         store = self.engine.store
@@ -176,7 +181,8 @@ class Operator:
         await self._audit(TEMPLATES, lambda: store.templates, self.observe_template)
         await self._audit(SCHEDULES, lambda: store.schedules, self.observe_schedule)
 
-    async def _audit(self, resource: Resource, known: Callable[[], Any], observe: Observer) -> None:
+    async def _audit(self, resource: Resource, known: Callable[[], Any], observer: Observer) -> None:
+        observe = each_alone(observer, resource)
         before = {key: record.uid for key, record in known().items()}
         listed = set()
         version = ""
@@ -204,16 +210,19 @@ class Operator:
         self._audit_wanted.set()
 
     async def _audit_for_ever(self) -> None:
+        delay = AUDIT_DELAY
         while True:
             try:
                 async with asyncio.timeout(AUDIT_INTERVAL):
                     await self._audit_wanted.wait()
             except TimeoutError:
                 pass
-            await asyncio.sleep(AUDIT_DELAY)
+            await asyncio.sleep(delay)
+            delay = AUDIT_DELAY
             self._audit_wanted.clear()
             try:
                 await self.audit()
             except ClusterError as error:
-                log.warning("auditing: %s", error)
+                delay = delay_after(error, AUDIT_DELAY)
+                log.warning("auditing: %s; again in %.1f s", error, delay)
                 self._audit_wanted.set()  # a listing that failed has found nothing out

@@ -8,7 +8,7 @@ newer one; our own writes are observed from their responses at once, without wai
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 
 from cronwright.core import ledger as ledgers
@@ -114,7 +114,7 @@ class Store:
             self.templates.pop(key, None)
             return set(self._users[key])
         self.templates[key] = template = template_from(obj, known)
-        if known is not None and _verdict(known) == _verdict(template):
+        if known is not None and verdict(known) == verdict(template):
             return set()
         return set(self._users[key])
 
@@ -266,10 +266,12 @@ class Store:
         key = self._keys.get(owner)
         return {key} if key else set()
 
-    def disown(self) -> None:
-        """A shard has just become ours: what its last holder wrote may not have reached us yet."""
-        for recorded in self.ledgers.values():
-            recorded.own = False
+    def disown(self, concerns: Callable[[str], bool]) -> set[Key]:
+        """A shard has just become ours: what its last holder wrote of its schedules may not have reached us yet."""
+        for uid, recorded in self.ledgers.items():
+            if concerns(uid):
+                recorded.own = False
+        return {key for uid, key in self._keys.items() if concerns(uid)}
 
     # Decisions
 
@@ -319,5 +321,6 @@ def _read(text: str | None) -> Ledger | None:
         return None
 
 
-def _verdict(template: Template) -> tuple[object, ...]:
+def verdict(template: Template) -> tuple[object, ...]:
+    """All of a template that a decision, or a Job, depends on."""
     return template.uid, template.generation, template.deleting, template.checked, template.problem
