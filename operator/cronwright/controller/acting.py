@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from cronwright.cluster.port import (
     EVENTS,
@@ -98,9 +99,10 @@ class Actor:
         """Whether the watch has had its time to tell of a Lease's deletion, and with it the Lease's last words. What
         we remember of it may be older than those: a replica that slept has yet to hear what others wrote meanwhile,
         and would move the watermark back."""
+        now = asyncio.get_running_loop().time()  # which does not jump as the wall clock may
         if known.missing_since is None:
-            known.missing_since = self._now()
-        return self._now() - known.missing_since > LAST_WORDS
+            known.missing_since = now
+        return now - known.missing_since > LAST_WORDS
 
     def _lease(self, schedule: Schedule, ledger: Ledger) -> Json:
         now = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -215,7 +217,7 @@ class Actor:
                 await self._end(schedule, run, stop.why, cancelled(stop.why).message)
             elif found := await self._examine(schedule, run, stop):
                 await self._end(schedule, run, *found)
-        except (NotFound, Conflict):
+        except NotFound:
             run.gone = True
 
     async def _delete(self, schedule: Schedule, run: Run, why: str) -> None:
@@ -225,7 +227,10 @@ class Actor:
         if why == "Stray":
             log.warning("%s: %s was claimed by nobody: deleting it", schedule.key, run.name)
         foreground = why != "History"
-        await self._cluster.delete(JOBS, schedule.key.namespace, run.name, uid=run.uid, foreground=foreground)
+        try:
+            await self._cluster.delete(JOBS, schedule.key.namespace, run.name, uid=run.uid, foreground=foreground)
+        except Conflict:  # another UID: a Job of its name that is not this one
+            run.gone = True
         run.deleting = True
 
     async def _examine(self, schedule: Schedule, run: Run, stop: Stop) -> tuple[str, str] | None:
@@ -248,11 +253,14 @@ class Actor:
         """A Job whose deadline has passed is failed by its own controller, and stays to be read."""
         namespace = schedule.key.namespace
         job = await self._cluster.get(JOBS, namespace, run.name)
+        if job["metadata"]["uid"] != run.uid:
+            run.gone = True  # somebody else's has its name now
+            return
         deadline = str(job["spec"].get("activeDeadlineSeconds", ""))
         marks = {PREFIX + "ended": why, PREFIX + "deadline": deadline}
         if message:
             marks[PREFIX + "ended-message"] = message[:1024]
-        patch = {"metadata": {"annotations": marks}, "spec": {"activeDeadlineSeconds": 1}}
+        patch = {"metadata": {"uid": run.uid, "annotations": marks}, "spec": {"activeDeadlineSeconds": 1}}
         self._store.observe_job(await self._cluster.patch(JOBS, namespace, run.name, patch))
 
     async def inspect(self, schedule: Schedule, ledger: Ledger, name: str) -> None:
@@ -294,11 +302,12 @@ class Actor:
         return (await self._cluster.list(PODS, namespace=namespace, selector=selector)).items
 
     async def write_status(self, resource: Resource, key: Key, uid: str, old: Json, new: Json) -> Json | None:
-        """Patch what changed. None: the object is gone, or another one has its name."""
+        """Patch what changed. None: the object is gone. Where another one has its name, this is a Conflict like any
+        other: what is known of it is behind, and the next look knows better."""
         patch = {"metadata": {"uid": uid}, "status": merge_patch(old, new)}
         try:
             return await self._cluster.patch(resource, key.namespace, key.name, patch, sub="status")
-        except (NotFound, Conflict):
+        except NotFound:
             return None
 
     async def tell(self, resource: Resource, key: Key, uid: str, note: Note) -> None:
@@ -349,22 +358,25 @@ class Actor:
             log.warning("%s: templateRef.onDelete: the owner could not be set: %s", key, error)
 
     async def remove_requests(self, schedule: Schedule, ids: tuple[str, ...]) -> None:
-        patch = {"metadata": {"annotations": {REQUEST_PREFIX + name: None for name in ids}}}
+        annotations = {REQUEST_PREFIX + name: None for name in ids}
+        patch = {"metadata": {"uid": schedule.uid, "annotations": annotations}}
         key = schedule.key
         try:
             self._store.observe_schedule(await self._cluster.patch(SCHEDULES, key.namespace, key.name, patch))
-        except NotFound:
-            return
+        except (NotFound, Conflict):
+            return  # the schedule is gone; one that was made anew may ask for the same again
 
 
 def merge_patch(old: Json, new: Json) -> Json:
-    """The JSON merge patch that makes `new` of `old`: maps are merged, so what is gone from them is named as null."""
-    patch: Json = {name: None for name in old if name not in new}
-    for name, value in new.items():
-        before = old.get(name)
-        if isinstance(before, dict) and isinstance(value, dict):
-            if before != value:
-                patch[name] = merge_patch(before, value)
-        elif before != value:
-            patch[name] = value
-    return patch
+    """The JSON merge patch that makes `new` of `old`: maps are merged, so what is gone from them is named as null.
+
+    A map that changed is written as a whole: `old` may be behind what it is merged into, and half a map is no status.
+    """
+    changed = {name: _whole(old.get(name), value) for name, value in new.items() if old.get(name) != value}
+    return {name: None for name in old if name not in new} | changed
+
+
+def _whole(before: Any, value: Any) -> Any:
+    if not (isinstance(before, dict) and isinstance(value, dict)):
+        return value
+    return dict.fromkeys(before) | {name: _whole(before.get(name), each) for name, each in value.items()}

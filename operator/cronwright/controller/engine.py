@@ -24,9 +24,9 @@ import orjson
 from cronwright.cluster.port import SCHEDULES, Cluster, ClusterError, Json, Unavailable
 from cronwright.controller.acting import Actor
 from cronwright.controller.metrics import Metrics
-from cronwright.controller.pacing import Pace
+from cronwright.controller.pacing import Pace, delay_after
 from cronwright.controller.queueing import WorkQueue
-from cronwright.controller.store import Store
+from cronwright.controller.store import Store, verdict
 from cronwright.controller.templates import Templates
 from cronwright.core.decide import decide
 from cronwright.core.model import Decision, Key, Problem, Schedule, Start, Template, View
@@ -38,6 +38,8 @@ STATUS_INTERVAL: Final = 1.0
 LONGEST_SILENCE: Final = 3.0
 FIRST_DELAY: Final = 0.5
 LONGEST_DELAY: Final = 60.0
+FULL: Final = 8
+"""Starts in one second for which connections are opened before it comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Ahead:
     start: Start
     version: int
     """Of the ledger that the decision was made on."""
+    template: object
+    """What its Job was rendered from, by `verdict`: an edit of it may not have been looked at yet."""
     body: str
     """Text, because the bytes that orjson gives keep their whole buffer, and thousands may wait for a full hour."""
 
@@ -63,6 +67,7 @@ class Engine:
         metrics: Metrics,
         leads: Callable[[str], bool],
     ) -> None:
+        self._cluster = cluster
         self.store = Store()
         self.queue = WorkQueue(now)
         self.metrics = metrics
@@ -87,6 +92,7 @@ class Engine:
             group.create_task(self.queue.keep_time(), name="time")
             group.create_task(self.templates.run(), name="templates")
             group.create_task(self._dispatch(group), name="dispatch")
+            group.create_task(self._keep_warm(), name="warmth")
 
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
         """Begin a look for each key, as many at once as the API server bears."""
@@ -98,12 +104,27 @@ class Engine:
             self._under_way += 1
             group.create_task(self._work(key))
 
+    @property
+    def concurrency(self) -> int:
+        return self._pace.limit
+
+    async def _keep_warm(self) -> None:
+        """Between one and two seconds before a full one, have a connection open for each Job that will be sent at once:
+        a handshake each would be paid for at the slot."""
+        while True:
+            await asyncio.sleep(1.0)
+            now = self._now()
+            soon = sum(now + 1 < ahead.due <= now + 2 for ahead in self._ahead.values())
+            if soon >= FULL:
+                await self._cluster.warm(min(soon, self._pace.limit))
+
     async def _work(self, key: Key) -> None:
         began = self._monotonic()
         try:
-            await self._look(key)
+            asked = await self._look(key)
             self._delays.pop(key, None)
-            self._pace.answered(self._monotonic() - began)
+            if asked:
+                self._pace.answered(self._monotonic() - began)
         except ClusterError as error:
             self._postpone(key, error)
         except Exception:
@@ -119,32 +140,35 @@ class Engine:
         self._delays[key] = delay
         if isinstance(error, Unavailable):
             self._pace.refused()
-            delay = max(delay, error.retry_after or 0.0)
         if error is not None:
+            delay = delay_after(error, delay)
             log.warning("%s: the API server: %s; again in %.1f s", key, error, delay)
-        self.queue.wake(key, self._now() + delay)
+        self.queue.wake_by(key, self._now() + delay)
 
-    async def _look(self, key: Key) -> None:
+    async def _look(self, key: Key) -> bool:
+        """Whether anything was asked of the API server."""
         ahead = self._ahead.pop(key, None)
         if ahead is not None and self._may_fire(key, ahead):
             await self._fire(ahead)
             self.queue.add((key,))
-            return
+            return True
         view = self.store.view(key, self._now())
         if view is None or view.schedule.deleting or not self._leads(view.schedule.uid):
             self.queue.wake(key, None)
             self._written.pop(key, None)
             self._untold.pop(key, None)
-            return
+            return False
         decision = decide(view)
         if await self._act(view, decision):
             self.queue.add((key,))
             await self._tell_overdue(key)
-            return
-        at = await self._tell(view.schedule, decision)
-        wakes = [t for t in (at, decision.wake) if t is not None]
-        self.queue.wake(key, min(wakes, default=None))
+            return True
+        self.queue.wake(key, decision.wake)  # first: a status that cannot be written must not delay a slot
+        written = self._written.get(key)
+        if (at := await self._tell(view.schedule, decision)) is not None:
+            self.queue.wake_by(key, at)
         self._foresee(key)
+        return self._written.get(key) != written
 
     async def _tell_overdue(self, key: Key) -> None:
         """A schedule with something to do at every look must tell of it too: status is a witness of what was run."""
@@ -175,23 +199,31 @@ class Engine:
         body = self._actor.body(view.schedule, view.template, decision.ledger, start)
         if not isinstance(body, Problem):
             version = self.store.ledgers[view.schedule.uid].version
-            self._ahead[key] = Ahead(due, view.schedule, start, version, orjson.dumps(body).decode())
+            assert view.template is not None
+            text = orjson.dumps(body).decode()
+            self._ahead[key] = Ahead(due, view.schedule, start, version, verdict(view.template), text)
 
     def _may_fire(self, key: Key, ahead: Ahead) -> bool:
         schedule, recorded = self.store.schedules.get(key), self.store.ledgers.get(ahead.schedule.uid)
+        template = self._template_of(ahead.schedule)
         return (
             ahead.due <= self._now()
             and schedule is not None
             and not schedule.deleting
             and (schedule.uid, schedule.generation) == (ahead.schedule.uid, ahead.schedule.generation)
             and recorded is not None
+            and recorded.own
             and recorded.version == ahead.version
+            and template is not None
+            and verdict(template) == ahead.template
             and self._leads(schedule.uid)
         )
 
     async def _fire(self, ahead: Ahead) -> None:
-        template = self.store.templates.get(self.store.template_key(ahead.schedule))
-        await self._create(ahead.schedule, template, ahead.start, ahead.body.encode())
+        await self._create(ahead.schedule, self._template_of(ahead.schedule), ahead.start, ahead.body.encode())
+
+    def _template_of(self, schedule: Schedule) -> Template | None:
+        return self.store.templates.get(self.store.template_key(schedule))
 
     async def _create(
         self, schedule: Schedule, template: Template | None, start: Start, job: Json | bytes | Problem
@@ -242,6 +274,8 @@ class Engine:
             for name in reserved:
                 self.store.starting[self.store.template_key(schedule)].discard(name)
         for stop in decision.stops:
+            if not self._leads(schedule.uid):
+                return True
             await self._actor.stop(schedule, stop)
         for name in decision.inspect:
             await self._actor.inspect(schedule, decision.ledger, name)

@@ -43,6 +43,11 @@ class Metrics:
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1),
             registry=self.registry,
         )
+        self.concurrency = Gauge(
+            "cronwright_concurrency",
+            "Schedules that may be worked on at once; it follows how quickly the API server answers.",
+            registry=self.registry,
+        )
         self.queue_depth = Gauge("cronwright_queue_depth", "Schedules waiting to be looked at.", registry=self.registry)
 
     def started(self, trigger: str, lateness: float | None) -> None:

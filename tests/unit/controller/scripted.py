@@ -8,7 +8,8 @@ from typing import Any
 
 from cronwright.cluster.port import Cluster, ClusterError, EventType, Json, Listing, Resource
 
-Step = tuple[EventType, Json] | ClusterError
+Step = tuple[EventType, Json] | ClusterError | float
+"""What a watch says, how it fails, or for how many seconds it is silent."""
 
 
 class ScriptedCluster(Cluster):
@@ -19,6 +20,9 @@ class ScriptedCluster(Cluster):
         self._watches = list(watches)
         self.asked_from: list[str] = []
         """The versions that watches were opened at."""
+        self.asked_at: list[float] = []
+        """And when, by the loop's clock."""
+        self.warmed_for = 0
         self.finished = asyncio.Event()
         """Every script has been gone through."""
 
@@ -31,13 +35,20 @@ class ScriptedCluster(Cluster):
         self, resource: Resource, *, version: str, selector: str = "", seconds: int | None = None
     ) -> AsyncIterator[tuple[EventType, Json]]:
         self.asked_from.append(version)
+        self.asked_at.append(asyncio.get_running_loop().time())
         if not self._watches:
             self.finished.set()
             await asyncio.Event().wait()
         for step in self._watches.pop(0):
             if isinstance(step, ClusterError):
                 raise step
-            yield step
+            if isinstance(step, float):
+                await asyncio.sleep(step)
+            else:
+                yield step
+
+    async def warm(self, calls: int) -> None:
+        self.warmed_for = calls
 
     async def get(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError

@@ -42,6 +42,12 @@ def test_a_merge_patch_makes_the_new_of_the_old(old: dict[str, Any], new: dict[s
     assert merged(old, merge_patch(old, new)) == new
 
 
+def test_a_map_that_changed_is_whole_even_where_somebody_has_wiped_it() -> None:
+    """Half a `lastSkip` is refused by the API server, and all that would have been written with it."""
+    new = {"lastSkip": {"slot": "b", "reason": "Forbidden"}}
+    assert merged({}, merge_patch({"lastSkip": {"slot": "a", "reason": "Forbidden"}}, new)) == new
+
+
 def test_what_is_the_same_is_not_sent() -> None:
     assert merge_patch({"a": {"b": 1}, "c": [1]}, {"a": {"b": 1}, "c": [1]}) == {}
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from tests.unit.controller.scripted import ScriptedCluster
 
 from cronwright.cluster.port import ClusterError, Conflict, Unavailable
-from cronwright.controller.engine import FIRST_DELAY, LONGEST_DELAY, Engine
+from cronwright.controller.engine import FIRST_DELAY, FULL, LONGEST_DELAY, Engine
 from cronwright.controller.metrics import Metrics
 from cronwright.controller.queueing import WorkQueue
 from cronwright.core.model import Key
@@ -22,9 +26,8 @@ class Wakes(WorkQueue):
         super().__init__(lambda: NOW)
         self.at = 0.0
 
-    def wake(self, key: Key, at: float | None) -> None:
+    def wake_by(self, key: Key, at: float) -> None:
         assert key == KEY
-        assert at is not None
         self.at = at
 
 
@@ -59,3 +62,34 @@ async def test_retry_after_does_not_shorten_the_delay() -> None:
     for _ in range(5):
         longest = schedule.delay_after(Unavailable("500"))
     assert schedule.delay_after(Unavailable("429: too many requests", 1.0)) == longest * 2
+
+
+async def test_only_looks_that_asked_the_api_server_tell_how_quick_it_is() -> None:
+    """Thousands of looks that find nothing to do made it seem to have nothing to do either."""
+    engine = Engine(ScriptedCluster([]), lambda: NOW, lambda: 0.0, "test", Metrics(), lambda _: True)
+    before = engine.concurrency
+    for _ in range(10 * before):
+        await engine._work(KEY)
+    assert engine.concurrency == before
+
+
+async def test_connections_are_opened_for_a_full_second_before_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = ScriptedCluster([])
+    engine = Engine(cluster, lambda: NOW, lambda: 0.0, "test", Metrics(), lambda _: True)
+
+    async def second(_: float) -> None:
+        if len(seconds) == 2:
+            raise asyncio.CancelledError
+        seconds.append(cluster.warmed_for)
+        due = [NOW + 0.5] * 50 + [NOW + 1.5] * (FULL - 2 + len(seconds)) + [NOW + 2.5] * 50
+        engine._ahead = {Key("ns", str(number)): ahead(at) for number, at in enumerate(due)}
+
+    def ahead(due: float) -> Any:
+        return SimpleNamespace(due=due)
+
+    seconds: list[int] = []
+    monkeypatch.setattr("cronwright.controller.engine.asyncio.sleep", second)
+    with pytest.raises(asyncio.CancelledError):
+        await engine._keep_warm()
+    assert seconds == [0, 0], "few do not call for it"
+    assert cluster.warmed_for == FULL

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from cronwright.cluster.port import SCHEDULES, Json, NotFound, Resource
+from cronwright.cluster.port import SCHEDULES, Conflict, Json, NotFound, Resource
 from cronwright.controller.acting import Actor
 from cronwright.controller.engine import Engine
 from cronwright.controller.metrics import Metrics
 from cronwright.controller.store import LEDGER, Store
 from cronwright.core import ledger as ledgers
 from cronwright.core.decide import decide
-from cronwright.core.model import Claim, Decision, Key, Ledger, Outcome, Start
+from cronwright.core.model import Claim, Decision, Key, Ledger, Outcome, Start, Stop
 from cronwright.core.observe import fingerprint
 from cronwright.core.rebuilding import rebuild
 
@@ -147,7 +147,7 @@ class Recorder:
 
     async def patch(self, resource: Resource, namespace: str, name: str, patch: Json, *, sub: str = "") -> Json:
         self.patches.append(patch)
-        return patch
+        return schedule(version=99)
 
 
 async def test_a_status_patch_takes_away_what_a_map_no_longer_says() -> None:
@@ -158,6 +158,15 @@ async def test_a_status_patch_takes_away_what_a_map_no_longer_says() -> None:
     old = {"lastSkip": {"slot": "a", "reason": "Forbidden", "message": "why"}}
     await actor.write_status(SCHEDULES, KEY, "u1", old, {"lastSkip": {"slot": "b", "reason": "Excluded"}})
     assert cluster.patches[0]["status"]["lastSkip"] == {"slot": "b", "reason": "Excluded", "message": None}
+
+
+async def test_answered_requests_are_removed_from_the_very_schedule_that_made_them() -> None:
+    """One that was made anew under the same name, its annotations with it, never got an answer."""
+    cluster = Recorder()
+    port: Any = cluster
+    store = known()
+    await Actor(port, store, lambda: NOW, "me").remove_requests(store.schedules[KEY], ("id",))
+    assert cluster.patches[0]["metadata"]["uid"] == "u1"
 
 
 async def test_a_status_is_written_only_to_the_very_schedule_it_tells_of() -> None:
@@ -320,3 +329,82 @@ async def test_a_claim_remembers_since_when_its_job_may_have_come_and_gone() -> 
     [first] = (store.ledgers["u1"].ledger or pytest.fail("no ledger")).claims
     assert await written(first, claim(NOW + 10)) == [11, 15], "the first write counts"
     assert await written(replace(first, attempt=2, since=0)) == [20], "another attempt has another Job"
+
+
+class Contested:
+    """A cluster on which somebody else writes all the time: each patch is a Conflict."""
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Json:
+        return job(NOW)
+
+    async def patch(self, resource: Resource, namespace: str, name: str, patch: Json, *, sub: str = "") -> Json:
+        raise Conflict("the object has been modified")
+
+
+async def test_a_run_that_could_not_be_ended_is_not_taken_for_gone() -> None:
+    """Its successor would have started beside it."""
+    port: Any = Contested()
+    store = known(job(NOW), claims=(claim(NOW),))
+    name = f"nightly-{NOW}-1"
+    with pytest.raises(Conflict):
+        await Actor(port, store, lambda: NOW, "me").stop(store.schedules[KEY], Stop(name, "End", "Cancelled"))
+    assert not store.runs["u1"][name].gone
+
+
+async def test_a_status_that_could_not_be_written_is_written_again() -> None:
+    """It was taken for that of an object that is gone, and a template's verdict was never told."""
+    port: Any = Contested()
+    with pytest.raises(Conflict):
+        await Actor(port, Store(), lambda: NOW, "me").write_status(SCHEDULES, KEY, "u1", {}, {"runs": 1})
+
+
+async def test_a_status_that_cannot_be_written_does_not_delay_a_slot() -> None:
+    """The look was repeated after up to a minute, and the slot waited for it."""
+    port: Any = Contested()
+    engine = Engine(port, lambda: float(NOW), lambda: 0.0, "me", Metrics(), lambda _uid: True)
+    engine.store = engine._actor._store = known()
+    store = engine.store
+    store.observe_lease(lease(watermark=NOW, version=11, prepared=NOW + 10))
+    store.ledgers["u1"].own = True
+    engine._delays[KEY] = 60.0
+    await engine._work(KEY)
+    assert engine.queue._wakes[KEY] == NOW + 10
+
+
+async def test_what_was_rendered_ahead_is_not_sent_when_its_template_was_edited() -> None:
+    """Its event had come, but the look that it calls for had not been served yet."""
+    port: Any = Writable(10)
+    now = [float(NOW)]
+    engine = Engine(port, lambda: now[0], lambda: 0.0, "me", Metrics(), lambda _uid: True)
+    store = engine.store = engine._actor._store = known()
+    store.observe_lease(lease(watermark=NOW, version=11, prepared=NOW + 10))
+    store.ledgers["u1"].own = True
+    engine._foresee(KEY)
+    ahead = engine._ahead[KEY]
+    now[0] += 10
+    assert engine._may_fire(KEY, ahead)
+    store.observe_template(
+        {
+            "metadata": {"namespace": "default", "name": "t", "uid": "t", "generation": 2, "resourceVersion": "12"},
+            "spec": {"shell": {"script": "false"}},
+        }
+    )
+    assert not engine._may_fire(KEY, ahead)
+    store.templates.clear()
+    assert not engine._may_fire(KEY, ahead)
+
+
+async def test_what_was_rendered_ahead_is_not_sent_by_a_replica_that_lost_its_shard_meanwhile() -> None:
+    """It has it again by now, but somebody else may have acted in between."""
+    port: Any = Writable(10)
+    now = [float(NOW)]
+    engine = Engine(port, lambda: now[0], lambda: 0.0, "me", Metrics(), lambda _uid: True)
+    store = engine.store = engine._actor._store = known()
+    store.observe_lease(lease(watermark=NOW, version=11, prepared=NOW + 10))
+    store.ledgers["u1"].own = True
+    engine._foresee(KEY)
+    now[0] += 10
+    assert store.disown(lambda uid: uid == "u2") == set()
+    assert engine._may_fire(KEY, engine._ahead[KEY])
+    assert store.disown(lambda uid: uid == "u1") == {KEY}
+    assert not engine._may_fire(KEY, engine._ahead[KEY])
