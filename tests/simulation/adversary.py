@@ -14,6 +14,7 @@ from tests.simulation.controllers import OUTSIDE
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.plan import Plan, when
 from tests.simulation.replica import Replica
+from tests.simulation.requests import ask_for_things
 
 from cronwright.cluster.port import JOBS, LEASES, SCHEDULES, TEMPLATES, AlreadyExists, Json, NotFound, Resource
 from cronwright.core.model import PREFIX, Claim
@@ -48,6 +49,14 @@ class Adversary:
             self._spawn(self._disasters())
         if self._plan.deeds:
             self._spawn(self._deeds())
+        if self._plan.request_every:
+            draw = random.Random(f"{self._plan.seed}/asking")
+            self._spawn(
+                ask_for_things(self._server, self._now, draw, self._plan.request_every, self._faults, self._say)
+            )
+
+    def _now(self) -> float:
+        return self._plan.start + self._loop.time()
 
     def _spawn(self, coro: object) -> None:
         self._background.append(self._loop.create_task(coro, context=OUTSIDE.copy()))  # type: ignore[arg-type]
@@ -156,6 +165,12 @@ class Adversary:
                 self._edit_template(self._any(TEMPLATES, name))
             elif deed == "take-name":
                 self._take_name(self._any(SCHEDULES, name))
+            elif deed == "edit-shard":
+                self._edit_shard()
+            elif deed == "scribble":
+                self._scribble(self._any(JOBS, name))
+            elif deed == "wipe-status":
+                self._wipe_status(self._any(SCHEDULES, name))
 
     def _any(self, resource: Resource, name: str | None) -> Json | None:
         objects = [obj for obj in self._server.peek(resource) if name is None or obj["metadata"]["name"] == name]
@@ -168,7 +183,7 @@ class Adversary:
         change: Json = {"concurrencyPolicy": self._draw.choice(("Allow", "Forbid", "Replace", "Queue"))}
         if self._draw.random() < 0.6:
             old = dict.fromkeys(schedule["spec"]["schedule"])
-            new = when(self._draw, self._plan.start + self._loop.time(), self._plan.chaos)
+            new = when(self._draw, self._now(), self._plan.chaos)
             change = {"schedule": {**old, **new}, "startsAt": None, "expiresAt": None}
         self._note(f"edit of {name}", None)
         self._server.patch(SCHEDULES, NAMESPACE, name, {"spec": change}, by=PERSON)
@@ -189,6 +204,32 @@ class Adversary:
         self._note(f"edit of {name}", None)
         spec = {"job": {"spec": {"template": {"spec": pod}}}}
         self._server.patch(TEMPLATES, NAMESPACE, name, {"spec": spec}, by=PERSON)
+
+    def _edit_shard(self) -> None:
+        shards = [obj for obj in self._server.peek(LEASES) if obj["metadata"]["name"].startswith("cronwright-shard-")]
+        if not shards:
+            return
+        name = self._draw.choice(shards)["metadata"]["name"]
+        holder = self._draw.choice(("", "nobody"))
+        self._note(f"edit of {name}", None, f"to {holder!r}")
+        self._server.patch(LEASES, NAMESPACE, name, {"spec": {"holderIdentity": holder}}, by=PERSON)
+
+    def _scribble(self, job: Json | None) -> None:
+        """On what tells how a run is to be treated; who scribbles on which run it is makes it another one."""
+        if job is None:
+            return
+        name, mark = job["metadata"]["name"], self._draw.choice(("ttl", "retry", "pending-timeout", "deadline"))
+        self._note(f"scribble of {mark} on {name}", None)
+        patch = {"metadata": {"annotations": {PREFIX + mark: self._draw.choice(("", "soon", "{}", "-1"))}}}
+        self._server.patch(JOBS, NAMESPACE, name, patch, by=PERSON)
+
+    def _wipe_status(self, schedule: Json | None) -> None:
+        if schedule is None:
+            return
+        name = schedule["metadata"]["name"]
+        self._note(f"wiping of the status of {name}", None)
+        told = dict.fromkeys(schedule.get("status") or {})
+        self._server.patch(SCHEDULES, NAMESPACE, name, {"status": told}, by=PERSON, sub="status")
 
     def _take_name(self, schedule: Json | None) -> None:
         """A Job of somebody else gets the name, and all the marks, that the next run will want."""
@@ -215,7 +256,8 @@ class Adversary:
             return
         self._delete(resource, obj)
         if self._draw.random() < 0.8:
-            body = {"metadata": {"name": obj["metadata"]["name"]}, "spec": obj["spec"]}
+            kept = {key: obj["metadata"][key] for key in ("name", "annotations") if key in obj["metadata"]}
+            body = {"metadata": kept, "spec": obj["spec"]}
             away = self._draw.choice((0.01, 5.0, 30.0)) * self._draw.random()
             self._loop.call_later(away, self._restore, resource, body, context=OUTSIDE)
 

@@ -7,7 +7,7 @@ ever existed, and count slots by `oracle.py`.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tests.simulation.apiserver import ApiServer, Change
@@ -17,7 +17,8 @@ from tests.simulation.oracle import slots
 from cronwright.cluster.port import JOBS, LEASES, PODS, SCHEDULES, Json
 from cronwright.controller.store import LEDGER
 from cronwright.core import ledger as ledgers
-from cronwright.core.model import PREFIX, Ledger
+from cronwright.core.model import PREFIX, REQUEST_PREFIX, Ledger, Problem
+from cronwright.core.requests import parse
 from cronwright.timing import parse_instant
 
 PERSON = "person"
@@ -58,6 +59,8 @@ class Story:
     amnesia: bool = False
     """The Lease was written anew by a process that could not know what it had said."""
     deleted: bool = False
+    requests: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """What people asked for, by id: of several kinds if they asked twice."""
 
 
 class Checks:
@@ -67,17 +70,24 @@ class Checks:
         report: Callable[[str], None],
         now: Callable[[], float],
         alive: Callable[[], dict[str, float]],
+        leaders: Callable[[], Iterable[Sequence[str]]],
         forgetful: bool,
     ) -> None:
-        """`forgetful`: the API server says at times that it does not remember what it does (410)."""
+        """`leaders`: of each shard, the replicas that would act on it now.
+        `forgetful`: the API server says at times that it does not remember what it does (410)."""
         self._server = server
         self._alive = alive
+        self._leaders = leaders
         self._forgetful = forgetful
         self._report = report
         self._now = now
         self.stories: dict[str, Story] = {}
         self._shard_lost = float("-inf")
         """When a person last deleted a shard's Lease."""
+        self._shard_lost_before = float("-inf")
+        """The time before that."""
+        self._shard_edited = float("-inf")
+        """When a person last wrote another holder into one."""
         self.writes = 0
         """Those of the replicas."""
         self.not_promised: Counter[str] = Counter()
@@ -86,12 +96,20 @@ class Checks:
     def hear(self, change: Change) -> None:
         renewal = change.resource is LEASES and "ownerReferences" not in change.obj["metadata"]
         self.writes += change.by.startswith("replica") and not renewal
+        if renewal and change.by == PERSON and change.type == "MODIFIED":
+            self._shard_edited = self._now()
+        self._one_leader()
         if change.resource is SCHEDULES:
             self._schedule(change)
         elif change.resource is LEASES:
             self._lease(change)
         elif change.resource is JOBS:
             self._job(change)
+
+    def _one_leader(self) -> None:
+        for leaders in self._leaders():
+            if len(leaders) > 1 and not self._may_have_two_leaders():
+                self._report(f"{leaders} would act on the same schedules")
 
     def _schedule(self, change: Change) -> None:
         meta, spec = change.obj["metadata"], change.obj["spec"]
@@ -105,15 +123,27 @@ class Checks:
         story.spec = spec
         story.policies.add(spec.get("concurrencyPolicy", "Forbid"))
         story.budgets.add(spec.get("maxRuns"))
+        if change.by == PERSON:
+            self._requests(story, meta.get("annotations") or {})
         if change.type == "DELETED":
             story.deleted = True
+
+    @staticmethod
+    def _requests(story: Story, annotations: Json) -> None:
+        for mark, text in annotations.items():
+            if mark.startswith(REQUEST_PREFIX):
+                request = parse(text)
+                known = None if isinstance(request, Problem) else request
+                story.requests[mark.removeprefix(REQUEST_PREFIX)].add(known.kind if known else "Malformed")
+                story.policies |= {known.policy} - {""} if known else set()
+                story.by_hand |= known is not None and known.kind == "Cancel"
 
     # The ledger
 
     def _lease(self, change: Change) -> None:
         text = (change.obj["metadata"].get("annotations") or {}).get(LEDGER)
         if change.type == "DELETED" and change.by == PERSON and "ownerReferences" not in change.obj["metadata"]:
-            self._shard_lost = self._now()
+            self._shard_lost_before, self._shard_lost = self._shard_lost, self._now()
         story = self._story(change.obj)
         if text is None or story is None or story.deleted:
             return
@@ -158,9 +188,10 @@ class Checks:
             return
         self._once(story, identity, job, change.by)
         self._due(story, identity)
+        self._asked_for(story, identity)
         for wrong in (*self._unclaimed(story, identity), *self._beside(story, job)):
-            if self._has_two_leaders():
-                self.not_promised["two leaders after a person's deletion"] += 1
+            if self._may_have_two_leaders():
+                self.not_promised["two leaders after a person's deletion or edit"] += 1
             else:
                 self._report(wrong)
         story.jobs[identity].append(job["metadata"]["uid"])
@@ -169,8 +200,13 @@ class Checks:
         if budget is not None and firsts > budget and not story.amnesia:
             self._report(f"{story.name}: {firsts} runs were started, maxRuns is {budget}")
 
-    def _has_two_leaders(self) -> bool:
-        """Whether a shard's Lease was deleted, and somebody may have taken it who had never seen it."""
+    def _may_have_two_leaders(self) -> bool:
+        """Whether a shard's Lease was deleted, and somebody may have taken it who had never seen it, or had not heard
+        that it was made anew; or edited, and its holder may not have heard of it."""
+        twice = self._shard_lost < self._shard_lost_before + WARM_UP
+        edited = self._now() < self._shard_edited + LEASE_SECONDS
+        if edited or (twice and self._now() < self._shard_lost + LEASE_SECONDS):
+            return True
         newcomers = any(born > self._shard_lost - WARM_UP for born in self._alive().values())
         return newcomers and self._now() < self._shard_lost + LEASE_SECONDS
 
@@ -215,6 +251,17 @@ class Checks:
         if (slot, False) not in slots(story.spec, story.created, slot - 1, slot):
             self._report(f"{story.name}: a Job for {slot}, which is no slot")
 
+    def _asked_for(self, story: Story, identity: Identity) -> None:
+        """A request is carried out once, however often its annotation is seen."""
+        slot, token, _ = identity
+        if not token or story.amnesia:
+            return
+        if token not in story.requests:
+            self._report(f"{story.name}: a Job for {identity}, which nobody asked for")
+        elsewhere = {other for other, known, _ in story.jobs if known == token} - {slot}
+        if elsewhere and "Backfill" not in story.requests[token]:
+            self._report(f"{story.name}: {token} was carried out at {elsewhere} and again at {slot}")
+
     def _beside(self, story: Story, job: Json) -> Iterator[str]:
         """Forbid, Replace and Queue: a run starts when no pod of another can run any more."""
         if "Allow" in story.policies:
@@ -242,9 +289,9 @@ class Checks:
                 continue
             since = story.created - ("at" in story.spec["schedule"])
             due = slots(story.spec, story.created, since, ledger.watermark)
-            told = ledger.runs + sum(ledger.skips.values())
-            if told != len(due):
-                self._report(f"{story.name}: {len(due)} slots were due, {ledger.runs} runs and {ledger.skips} tell")
+            runs = ledger.runs - sum(handled.runs for handled in ledger.requests)
+            if runs + sum(ledger.skips.values()) != len(due):
+                self._report(f"{story.name}: {len(due)} slots were due, {runs} runs and {ledger.skips} tell")
             self._caught_up(story, ledger)
 
     def _caught_up(self, story: Story, ledger: Ledger) -> None:
@@ -303,11 +350,23 @@ class Checks:
             self._report(f"{name}: {ledger.runs} runs, but {over} are over and {waiting} wait")
         if status.get("retrying"):
             self._report(f"{name}: still retrying")
+        if any(mark.startswith(REQUEST_PREFIX) for mark in schedule["metadata"].get("annotations") or {}):
+            self._report(f"{name}: requests are left: {schedule['metadata']['annotations']}")
         if story.forgotten:
             return
         undisturbed = "Replace" not in story.policies and not story.by_hand
+        self._answered(story, status, waiting if undisturbed else ledger.runs)
         if undisturbed and status.get("succeeded", 0) != len(story.completed):
             self._report(f"{name}: status.succeeded is {status.get('succeeded', 0)}, Jobs say {len(story.completed)}")
+
+    def _answered(self, story: Story, status: Json, pending: int) -> None:
+        """Each request has its answer, and tells how its runs ended, but for so many that did not."""
+        assert story.ledger is not None
+        for request in sorted(story.requests.keys() - {handled.id for handled in story.ledger.requests}):
+            self._report(f"{story.name}: {request} was not answered")
+        for told in status.get("requests") or ():
+            if not 0 <= told.get("runs", 0) - told.get("succeeded", 0) - told.get("failed", 0) <= pending:
+                self._report(f"{story.name}: {told} does not tell how its runs ended")
 
     def _standing(self) -> list[Story]:
         return [story for story in self.stories.values() if not story.deleted]

@@ -75,7 +75,12 @@ class History:
         faults = self.result.faults
         self._net = Net(self.server, loop, random.Random(f"{seed}/network"), faults, say, plan.weather)
         self.checks = Checks(
-            self.server, self._violated, self._truth, self._alive, forgetful=bool(plan.weather.watch_expired)
+            self.server,
+            self._violated,
+            self._truth,
+            self._alive,
+            self._leaders,
+            forgetful=bool(plan.weather.watch_expired),
         )
         controllers = Controllers(self.server, loop, self._truth, random.Random(f"{seed}/controllers"), plan.habits)
         self.replicas = [
@@ -91,6 +96,11 @@ class History:
     def _alive(self) -> dict[str, float]:
         """The processes that are alive, and since when."""
         return {r.process.name: self._plan.start + r.process.born for r in self.replicas if r.alive and r.process}
+
+    def _leaders(self) -> list[list[str]]:
+        """Of each shard, the replicas that would act on it now."""
+        there = [(r.process.name, r.operator.leadership) for r in self.replicas if r.alive and r.process and r.operator]
+        return [[name for name, lead in there if lead.holds(shard)] for shard in range(self._plan.shards)]
 
     def _say(self, who: str, what: str) -> None:
         if self.result.violations:

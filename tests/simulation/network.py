@@ -23,6 +23,7 @@ from cronwright.cluster.port import (
     Cluster,
     ClusterError,
     Conflict,
+    Expired,
     Json,
     Listing,
     Refused,
@@ -75,7 +76,7 @@ class Net:
 
 class Link(Cluster):
     def __init__(self, net: Net, name: str) -> None:
-        self._net = net
+        self.net = net
         self.name = name
         self.partitioned = False
         self.closed = False
@@ -86,7 +87,7 @@ class Link(Cluster):
     def close(self) -> None:
         """The process is gone, and its connections with it."""
         self.closed = True
-        self._net.server.listeners.remove(self._hear)
+        self.net.server.listeners.remove(self._hear)
         self.streams.clear()
 
     def heal(self) -> None:
@@ -103,46 +104,49 @@ class Link(Cluster):
     def pages(self, resource: Resource, *, namespace: str | None = None, selector: str = "", fields: str = "") -> Pages:
         if fields:  # only Events are asked for by fields, and nobody here writes any about Jobs
             return Pages(self, resource, lambda: Listing([], "0"))
-        return Pages(self, resource, lambda: self._net.server.list(resource, namespace, selector))
+        return Pages(self, resource, lambda: self.net.server.list(resource, namespace, selector))
+
+    async def warm(self, calls: int) -> None:
+        """There are no connections."""
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Json:
-        serve = lambda: self._net.server.get(resource, namespace, name)  # noqa: E731
+        serve = lambda: self.net.server.get(resource, namespace, name)  # noqa: E731
         return await self._object("get", resource, name, serve)
 
     async def create(self, resource: Resource, namespace: str, body: Json | bytes, *, dry_run: bool = False) -> Json:
         data = body if isinstance(body, bytes) else orjson.dumps(body)
-        server = self._net.server
+        server = self.net.server
         serve = lambda: server.create(resource, namespace, orjson.loads(data), by=self.name, dry_run=dry_run)  # noqa: E731
         name = orjson.loads(data)["metadata"].get("name", "")
         return await self._object("dry-run" if dry_run else "create", resource, name, serve)
 
     async def replace(self, resource: Resource, namespace: str, name: str, body: Json) -> Json:
         data = orjson.dumps(body)
-        serve = lambda: self._net.server.replace(resource, namespace, name, orjson.loads(data), by=self.name)  # noqa: E731
+        serve = lambda: self.net.server.replace(resource, namespace, name, orjson.loads(data), by=self.name)  # noqa: E731
         return await self._object("replace", resource, name, serve)
 
     async def patch(self, resource: Resource, namespace: str, name: str, patch: Json, *, sub: str = "") -> Json:
         data = orjson.dumps(patch)
-        server = self._net.server
+        server = self.net.server
         serve = lambda: server.patch(resource, namespace, name, orjson.loads(data), by=self.name, sub=sub)  # noqa: E731
         return await self._object("patch", resource, name, serve)
 
     async def delete(
         self, resource: Resource, namespace: str, name: str, *, uid: str, foreground: bool = False
     ) -> None:
-        server = self._net.server
+        server = self.net.server
         serve = lambda: server.delete(resource, namespace, name, by=self.name, uid=uid, foreground=foreground)  # noqa: E731
         await self.call("delete", resource, name, serve)
 
     def watch(self, resource: Resource, *, version: str, selector: str = "", seconds: int | None = None) -> Stream:
-        return Stream(self._net, self, resource, version, selector, seconds or WATCH_SECONDS)
+        return Stream(self.net, self, resource, version, selector, seconds or WATCH_SECONDS)
 
     async def _object(self, verb: str, resource: Resource, name: str, serve: Callable[[], Json]) -> Json:
         answer: Json = await self.call(verb, resource, name, serve)
         return answer
 
     async def call(self, verb: str, resource: Resource, name: str, serve: Callable[[], Any]) -> Any:
-        net = self._net
+        net = self.net
         if net.over:
             raise Unavailable("the history is over")
         self.calls[verb] += 1
@@ -157,8 +161,8 @@ class Link(Cluster):
             raise Unavailable(f"{what}: timed out") from None
 
     def say(self, text: str) -> None:
-        if self._net.trace is not None:
-            self._net.trace(self.name, text)
+        if self.net.trace is not None:
+            self.net.trace(self.name, text)
 
 
 class Pages:
@@ -182,7 +186,11 @@ class Pages:
         return page
 
     def _serve(self) -> Listing:
-        """At the server."""
+        """At the server. It keeps the moment of the first page for some minutes only."""
+        net = self._link.net
+        if self._given and net.weather.watch_expired and net.draw.random() < net.weather.watch_expired:
+            net.faults["410 between pages"] += 1
+            raise Expired("the provided continue parameter is too old")
         if self._taken is None:
             self._taken = self._snapshot()
         return Listing(self._taken.items[self._given : self._given + PAGE], self._taken.version)
@@ -234,7 +242,7 @@ class _Exchange:
             return Unavailable("429: too many requests", float(self.net.draw.randint(1, 5)))
         if self._happens("5xx", weather.broken):
             return Unavailable("503: etcdserver: leader changed")
-        if self.verb == "replace" and self._happens("conflict", weather.conflict):
+        if self.verb in ("replace", "patch") and self._happens("conflict", weather.conflict):
             return Conflict("the object has been modified")
         if self.what.startswith("create jobs") and self._happens("quota", weather.quota):
             return Refused("jobs is forbidden: exceeded quota: compute", 403)

@@ -28,6 +28,9 @@ DEEDS = (
     "delete-template",
     "edit-template",
     "take-name",
+    "edit-shard",
+    "scribble",
+    "wipe-status",
 )
 SORE_POINTS = ("crash-writer", "pause-writer", "delete-job", "edit", "delete-lease")
 
@@ -54,6 +57,8 @@ class Plan:
     """What strikes right after a write, where it hurts."""
     soreness: float
     audit_every: float
+    request_every: float
+    """Seconds between two requests of people; 0 for none."""
 
 
 def plan_of(seed: int) -> Plan:
@@ -91,6 +96,7 @@ def plan_of(seed: int) -> Plan:
         sore_points=_some(draw, SORE_POINTS),
         soreness=draw.choice((0.02, 0.1, 0.3)),
         audit_every=draw.choice((30.0, 60.0)),
+        request_every=random.Random(f"{seed}/requests").choice((0.0, 0.0, 0.0, 4.0, 12.0, 30.0)),
     )
 
 
