@@ -1,10 +1,10 @@
-"""Every part that needs a cluster, one after the other on the same one: what `make bench` runs."""
+"""Every part that needs a cluster, one after the other on the same one, and all targets: what `make bench` runs."""
 
 from __future__ import annotations
 
 import argparse
 
-from hack.bench import burst, punctual, scale, writes
+from hack.bench import burst, fair, punctual, scale, targets, writes
 from hack.bench.lab.cluster import Lab
 from hack.bench.lab.parts import on_cluster, place, positive
 
@@ -23,7 +23,8 @@ def main(arguments: list[str]) -> int:
     def work(lab: Lab) -> None:
         burst.PART.on(lab, [*repeats, *full])
         punctual.PART.on(lab, repeats)
+        fair.PART.on(lab, repeats)
         writes.PART.on(lab, repeats)
         scale.PART.on(lab, [*repeats, *full])
 
-    return on_cluster(options.dir, options.keep, work)
+    return on_cluster(options.dir, options.keep, work) or targets.main([])

@@ -14,7 +14,8 @@ from hack.bench.lab.cluster import Lab
 from hack.bench.lab.contestants import Contestant, contestants
 from hack.bench.lab.parts import Part, positive, race_options
 from hack.bench.lab.racing import Course
-from hack.bench.lab.reporting import Report, Target
+from hack.bench.lab.reporting import Report
+from hack.bench.lab.results import Target
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -37,11 +38,11 @@ def _run(lab: Lab, options: argparse.Namespace, report: Report) -> None:
     turns = comparing.compare(lab, racing, course, options.repeats, report, title)
     comparing.tabulate(report, title, racing, turns, "p99", rate=False)
     ratio = comparing.against(turns, "p99", "tuned")
-    targets = [Target("punctual: p99 against CronJob tuned", ratio.median, 0.5)] if ratio else []
-    report.targets(targets)
-    plot = plotting.lateness("punctual", {title: comparing.pooled(racing, turns)}, "seconds")
+    targets = [Target("punctual: p99 against CronJob tuned", ratio, 0.5)] if ratio else []
+    plot = plotting.lateness("punctual", {title: comparing.lateness(racing, turns)}, "seconds")
     asked = {name: getattr(options, name) for name in ("rate", "seconds", "minutes", "pods", "concurrency")}
-    report.save({**asked, "contestants": comparing.recorded(turns)}, targets, plot)
+    run = {**asked, "contestants": comparing.recorded(turns)}
+    report.save({comparing.run_of(str(options.rate), racing): run}, targets, plot)
 
 
 PART = Part("punctual", __doc__, _options, _run)

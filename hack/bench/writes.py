@@ -19,7 +19,8 @@ from hack.bench.lab.cluster import CRONJOB_USER, OPERATOR_USER, TUNED, Lab
 from hack.bench.lab.errors import BenchError
 from hack.bench.lab.figures import Spread, per_run
 from hack.bench.lab.parts import Part, positive
-from hack.bench.lab.reporting import Report, Target, shown
+from hack.bench.lab.reporting import Report, shown
+from hack.bench.lab.results import Target
 
 _WARM_UP = 2  # minutes until the history is full
 _MIDDLE = 35  # the second of a minute at which the runs of that minute are over
@@ -57,7 +58,7 @@ def _run(lab: Lab, options: argparse.Namespace, report: Report) -> None:
     finally:
         operator.stop()
     lab.clean()
-    _tell(report, minutes)
+    _tell(report, options.schedules, minutes)
 
 
 def _create(lab: Lab, count: int) -> None:
@@ -83,7 +84,7 @@ def _wait(until: float, operator: operating.Operator, report: Report, what: str)
         time.sleep(min(left, 1.0))
 
 
-def _tell(report: Report, minutes: Sequence[Sequence[Call]]) -> None:
+def _tell(report: Report, schedules: int, minutes: Sequence[Sequence[Call]]) -> None:
     counts = {who: count(who, user, minutes) for who, user in _CONTESTANTS.items()}
     kinds = sorted({kind for each in counts.values() for kind in each.calls})
     rows = [(kind, *(f"{each.calls.get(kind, 0):.2f}" for each in counts.values())) for kind in kinds]
@@ -95,10 +96,9 @@ def _tell(report: Report, minutes: Sequence[Sequence[Call]]) -> None:
     for who, each in counts.items():
         idle = ", ".join(f"{kind} {often:.1f}" for kind, often in sorted(each.background.items()))
         report.console.print(f"{who}, a minute, whatever runs: {idle or 'nothing'}", markup=False, highlight=False)
-    targets = [Target("API writes a run (claim, Job, status)", counts["cronwright"].essential.median, 4)]
-    report.targets(targets)
+    targets = [Target("API writes a run: claim, Job, status", counts["cronwright"].essential, 4)]
     plot = plotting.stacks("writes", {who: each.calls for who, each in counts.items()}, "API calls a run")
-    report.save({"contestants": counts}, targets, plot)
+    report.save({str(schedules): {"contestants": counts}}, targets, plot)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ class Call:
     code: int
     dry: bool
     """A trial that changes nothing."""
+    agent: str = ""
+    """What the client calls itself: `kopf`, `cronwright`."""
 
     @property
     def kind(self) -> str:
@@ -97,6 +99,7 @@ def calls(lines: Iterable[bytes]) -> Iterable[Call]:
             namespace=about.get("namespace", ""),
             code=int(event.get("responseStatus", {}).get("code", 0)),
             dry="dryRun=" in event["requestURI"],
+            agent=event.get("userAgent", "").partition("/")[0],
         )
 
 

@@ -7,12 +7,14 @@ starts is registered with the cluster, so that whatever ends the benchmark ends 
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from pathlib import Path
 from hack.bench.lab import manifests
 from hack.bench.lab.api import Api
 from hack.bench.lab.errors import BenchError
-from hack.cluster import control_plane, parts
+from hack.cluster import control_plane, parts, processes
 from hack.cluster.folder import CHECKOUT, Folder
 
 DEFAULT = CHECKOUT / "build" / "bench"
@@ -85,6 +87,17 @@ class Lab:
         audited = [f"--audit-policy-file={policy}", f"--audit-log-path={self.audit_log}", "--audit-log-maxsize=0"]
         self._up({"apiserver": audited if wanted else _UNAUDITED})
 
+    def restart_apiserver(self) -> None:
+        """So that every watch has to be begun anew: what is written to etcd while it is down lies between the place of
+        each and the first that the new one knows. It is not an object, so nobody else takes notice."""
+        state = self.folder.load()
+        assert state is not None
+        with self.folder.locked():
+            processes.stop(self.folder.pids, "apiserver")
+            body = json.dumps({"key": base64.b64encode(b"bench").decode()}).encode()
+            urllib.request.urlopen(f"http://127.0.0.1:{state.ports['etcd']}/v3/kv/put", body, timeout=30).close()
+            control_plane.restart(self.folder, state, "apiserver")
+
     def _up(self, arguments: dict[str, list[str]]) -> None:
         with self.folder.locked():
             control_plane.up(self.folder, parts.build(), nodes=1, arguments=arguments)
@@ -101,6 +114,13 @@ class Lab:
             manifests.EVENTS,
         ):
             api.remove(path)
+        self.run("kubectl", "delete", "namespace", "--selector", f"{manifests.MARK}={manifests.LONE}")
+
+    def open_namespace(self, name: str, *, pods: bool) -> None:
+        """One more, with a template like that of the others."""
+        self.api.create(manifests.NAMESPACES, [manifests.lone_namespace(name)])
+        template = manifests.task_template(pods=pods, namespace=name)
+        self.api.create(manifests.within(name, manifests.TEMPLATES), [template])
 
     def task(self, *, pods: bool) -> None:
         """The template that all schedules share, with pods or without."""

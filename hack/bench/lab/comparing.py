@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from hack.bench.lab import figures, racing
@@ -69,21 +70,28 @@ def tabulate(
         over = figures.over_repeats([turn.figures for turn in taken_turns])
         ratio = against(turns, figure, who)
         cells = [shown(over[name]) for name in named]
+        at_once = [turn.at_once for turn in taken_turns if turn.at_once is not None]
+        cells.append(shown(Spread.over(at_once)) if at_once else "")
         rows.append((contestants[who].name, *cells, shown(ratio) if ratio and who != "cronwright" else ""))
-    report.table(title, ("median (low-high)", *named.values(), f"our {figure} : theirs"), rows)
+    report.table(title, ("median (low-high)", *named.values(), "at once", f"our {figure} : theirs"), rows)
 
 
 def recorded(turns: Turns) -> dict[str, Any]:
     """For the JSON: the figures of each repeat, and over them."""
     return {
         who: {
-            "repeats": [turn.figures for turn in taken_turns],
+            "repeats": [{**asdict(turn.figures), "at_once": turn.at_once} for turn in taken_turns],
             "over_repeats": figures.over_repeats([turn.figures for turn in taken_turns]),
         }
         for who, taken_turns in turns.items()
     }
 
 
-def pooled(contestants: Mapping[str, Contestant], turns: Turns) -> dict[str, list[float]]:
-    """The lateness of every Job of every repeat, for a plot."""
-    return {contestants[who].name: [late for turn in ts for late in turn.lateness] for who, ts in turns.items()}
+def lateness(contestants: Mapping[str, Contestant], turns: Turns) -> dict[str, list[list[float]]]:
+    """That of every Job, by repeat, for a plot."""
+    return {contestants[who].name: [turn.lateness for turn in ts] for who, ts in turns.items()}
+
+
+def run_of(size: str, contestants: Mapping[str, Contestant]) -> str:
+    """What a run is kept as: who took part makes it another one, in which order they came does not."""
+    return f"{size}: {', '.join(sorted(contestants))}"

@@ -37,6 +37,9 @@ class Contestant(Protocol):
     def settle(self, lab: Lab, deadline: float) -> None:
         """Wait until it knows all of them and has nothing left to do before the first slot."""
 
+    def at_once(self) -> int | None:
+        """How many slots it may work on at once by now, if it tells."""
+
     def end(self, lab: Lab) -> None:
         """Stop what `begin` started."""
 
@@ -54,14 +57,21 @@ class Cronwright:
         self._operator = operating.start(lab)
 
     def schedule(self, lab: Lab, fires: Sequence[Fire]) -> None:
-        crons = ((fire.name, manifests.cron_at(fire.slot, seconds=True)) for fire in fires)
-        lab.api.create(manifests.SCHEDULES, (manifests.task_schedule(name, cron) for name, cron in crons))
+        for namespace in sorted({fire.namespace for fire in fires}):
+            if namespace != manifests.NAMESPACE:
+                lab.open_namespace(namespace, pods=self.pods)
+            schedules = (
+                manifests.task_schedule(fire.name, manifests.cron_at(fire.slot, seconds=True), namespace=namespace)
+                for fire in fires
+                if fire.namespace == namespace
+            )
+            lab.api.create(manifests.within(namespace, manifests.SCHEDULES), schedules)
 
     def settle(self, lab: Lab, deadline: float) -> None:
         while True:
             assert self._operator is not None
             self._operator.check()
-            schedules = lab.api.list(manifests.SCHEDULES)
+            schedules = lab.api.list(manifests.ALL_SCHEDULES)
             unknown = [found for found in schedules if "nextRunTime" not in found.get("status", {})]
             if not unknown:
                 return
@@ -71,6 +81,10 @@ class Cronwright:
                     " slot. Give it more time with --lead."
                 )
             time.sleep(_POLL)
+
+    def at_once(self) -> int | None:
+        assert self._operator is not None
+        return self._operator.concurrency()
 
     def end(self, lab: Lab) -> None:  # noqa: ARG002 - the operator knows its cluster
         if self._operator is not None:
@@ -93,6 +107,10 @@ class CronJobs:
 
     def settle(self, lab: Lab, deadline: float) -> None:
         """It writes nothing before a slot: there is nothing to wait for."""
+
+    def at_once(self) -> int | None:
+        """It does not tell; its flags do."""
+        return None
 
     def end(self, lab: Lab) -> None:
         """Its objects go with the clean-up; then back to flags that do not hold that up."""
@@ -120,6 +138,9 @@ class Raw:
         template = lab.api.get(f"{manifests.TEMPLATES}/{manifests.TEMPLATE}")
         jobs = [(fire, manifests.raw_job(fire, template)) for fire in self._fires]
         posting.start(lab, jobs, self.concurrency)
+
+    def at_once(self) -> int | None:
+        return self.concurrency
 
     def end(self, lab: Lab) -> None:
         posting.stop(lab)

@@ -7,6 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
@@ -56,8 +57,8 @@ class Lateness:
         )
 
 
-def over_repeats(repeats: Sequence[Lateness]) -> dict[str, Spread]:
-    """Each figure's median and spread."""
+def over_repeats(repeats: Sequence[Any]) -> dict[str, Spread]:
+    """The median and spread of each figure, which are the fields of a dataclass."""
     rows = [asdict(repeat) for repeat in repeats]
     return {name: Spread.over(float(row[name]) for row in rows) for name in rows[0]}
 
@@ -65,6 +66,20 @@ def over_repeats(repeats: Sequence[Lateness]) -> dict[str, Spread]:
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
     """Ours to theirs within each repeat, where both met the same machine; then over repeats."""
     return Spread.over(mine / other for mine, other in zip(ours, theirs, strict=True))
+
+
+def quotient(these: Spread, those: Spread) -> Spread:
+    """Of the medians of figures that were not taken side by side, so no repeat of one belongs to one of the other; what
+    it lies between is the most that their repeats allow."""
+    return Spread(
+        _over(these.median, those.median),
+        _over(these.low, those.high),
+        _over(these.high, those.low),
+    )
+
+
+def _over(one: float, other: float) -> float:
+    return one / other if other else math.inf
 
 
 def per_run(calls: Mapping[str, int], runs: int) -> dict[str, float]:

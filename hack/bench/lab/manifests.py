@@ -21,6 +21,9 @@ NAMESPACE = "bench"
 MARK = "bench.cronwright.dev/group"
 TEMPLATE = "bench"
 
+NAMESPACES = "/api/v1/namespaces"
+ALL_SCHEDULES = "/apis/cronwright.dev/v1alpha1/taskschedules"
+ALL_JOBS = "/apis/batch/v1/jobs"
 SCHEDULES = "/apis/cronwright.dev/v1alpha1/namespaces/bench/taskschedules"
 TEMPLATES = "/apis/cronwright.dev/v1alpha1/namespaces/bench/tasktemplates"
 CRONJOBS = "/apis/batch/v1/namespaces/bench/cronjobs"
@@ -29,6 +32,9 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/bench/leases"
 PODS = "/api/v1/namespaces/bench/pods"
 EVENTS = "/api/v1/namespaces/bench/events"
 
+LONE = "lone"
+"""The group of namespaces with a single schedule each, which go with the clean-up."""
+
 
 @dataclass(frozen=True)
 class Fire:
@@ -36,6 +42,16 @@ class Fire:
 
     name: str
     slot: int
+    namespace: str = NAMESPACE
+
+
+def within(namespace: str, path: str) -> str:
+    """The same collection in another namespace."""
+    return path.replace(f"/namespaces/{NAMESPACE}/", f"/namespaces/{namespace}/")
+
+
+def lone_namespace(name: str) -> Json:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {MARK: LONE}}}
 
 
 def job_template(*, pods: bool) -> Json:
@@ -44,13 +60,15 @@ def job_template(*, pods: bool) -> Json:
     return {"spec": spec if pods else {**spec, "suspend": True}}
 
 
-def task_template(*, pods: bool, name: str = TEMPLATE) -> Json:
-    meta = {"name": name, "namespace": NAMESPACE}
+def task_template(*, pods: bool, name: str = TEMPLATE, namespace: str = NAMESPACE) -> Json:
+    meta = {"name": name, "namespace": namespace}
     return _custom("TaskTemplate", meta, {"job": job_template(pods=pods)})
 
 
-def task_schedule(name: str, cron: str, *, group: str = "due", template: str = TEMPLATE, **spec: Any) -> Json:
-    meta = {"name": name, "namespace": NAMESPACE, "labels": {MARK: group}}
+def task_schedule(
+    name: str, cron: str, *, group: str = "due", template: str = TEMPLATE, namespace: str = NAMESPACE, **spec: Any
+) -> Json:
+    meta = {"name": name, "namespace": namespace, "labels": {MARK: group}}
     return _custom("TaskSchedule", meta, {"templateRef": {"name": template}, "schedule": {"cron": cron}, **spec})
 
 

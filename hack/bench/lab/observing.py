@@ -20,7 +20,7 @@ import uvloop
 from hack.bench.lab.api import Api
 from hack.bench.lab.cluster import Lab
 from hack.bench.lab.errors import BenchError
-from hack.bench.lab.manifests import JOBS
+from hack.bench.lab.manifests import ALL_JOBS
 from hack.bench.lab.operating import tail
 from hack.cluster import processes
 from hack.cluster.folder import CHECKOUT
@@ -85,7 +85,7 @@ async def _watch(api: Api, count: Path) -> list[tuple[float, bytes]]:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with api.session() as session:
-        async with session.get(JOBS, params={"limit": "1"}) as listing:
+        async with session.get(ALL_JOBS, params={"limit": "1"}) as listing:
             version = (await listing.json())["metadata"]["resourceVersion"]
         opened = asyncio.Event()
         async with asyncio.TaskGroup() as group:
@@ -105,7 +105,7 @@ async def _follow(
     forever = aiohttp.ClientTimeout(total=None, sock_read=None)
     for _ in range(_REOPENINGS):
         query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "86400"}
-        async with session.get(JOBS, params=query, timeout=forever) as response:
+        async with session.get(ALL_JOBS, params=query, timeout=forever) as response:
             response.raise_for_status()
             opened.set()
             last = await _read(response, lines)

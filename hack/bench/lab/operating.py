@@ -63,10 +63,18 @@ class Operator:
 
     def lag(self) -> Counter[float]:
         """How often the event loop was late, by the upper bound of how late, since its start."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
-            text = answer.read().decode()
-        found = re.findall(r'^cronwright_loop_lag_seconds_bucket{le="([^"]+)"} (\S+)$', text, re.MULTILINE)
+        found = re.findall(r'^cronwright_loop_lag_seconds_bucket{le="([^"]+)"} (\S+)$', self._metrics(), re.MULTILINE)
         return figures.apart({float(bound): float(count) for bound, count in found})
+
+    def concurrency(self) -> int | None:
+        """How many schedules it may work on at once by now; older versions do not tell."""
+        found = re.search(r"^cronwright_concurrency (\S+)$", self._metrics(), re.MULTILINE)
+        return int(float(found[1])) if found else None
+
+    def _metrics(self) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
+            text: str = answer.read().decode()
+            return text
 
     def check(self) -> None:
         if processes.find(self.lab.folder.pids, NAME) is None:

@@ -27,9 +27,10 @@ class Part:
         return on_cluster(options.dir, options.keep, lambda lab: self.on(lab, arguments))
 
     def on(self, lab: Lab, arguments: list[str]) -> None:
-        report = Report(self.name, arguments)
+        options = self.parse(arguments)
+        report = Report(self.name, arguments, options.repeats)
         report.console.rule(f"[bold]{self.name}", align="left")
-        self.run(lab, self.parse(arguments), report)
+        self.run(lab, options, report)
 
     def parse(self, arguments: list[str]) -> argparse.Namespace:
         parser = argparse.ArgumentParser(
@@ -54,6 +55,11 @@ def race_options(parser: argparse.ArgumentParser, *, contestants: Sequence[str])
         "--contestants", nargs="+", choices=contestants, default=contestants, metavar="WHO", help="who takes part"
     )
     parser.add_argument("--concurrency", type=positive, default=32, help="raw POSTs in flight at once")
+    turn_options(parser)
+
+
+def turn_options(parser: argparse.ArgumentParser) -> None:
+    """The options of whoever takes a turn."""
     parser.add_argument("--pods", action="store_true", help="let Jobs have (pretended) pods instead of being suspended")
     parser.add_argument("--lead", type=float, default=15.0, help="seconds to prepare in, beyond those for each object")
     parser.add_argument("--patience", type=float, default=900.0, help="seconds after the last slot to wait for Jobs")

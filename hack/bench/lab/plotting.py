@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from hack.bench.lab.figures import Spread
 from hack.cluster.folder import CHECKOUT
 
 
@@ -23,30 +24,39 @@ def _path(part: str) -> Path:
     return CHECKOUT / "build" / f"bench-{part}.png"
 
 
-def lateness(part: str, panels: Mapping[str, Mapping[str, Sequence[float]]], unit: str) -> Path | None:
-    """For each panel and contestant the share of Jobs that were there after so long."""
+def lateness(part: str, panels: Mapping[str, Mapping[str, Sequence[Sequence[float]]]], unit: str) -> Path | None:
+    """For each panel and contestant the share of Jobs that were there after so long, and thin that of each repeat."""
     pyplot = _pyplot()
     if pyplot is None:
         return None
     figure, axes = pyplot.subplots(1, len(panels), figsize=(6 * len(panels), 4.5), squeeze=False)
     for axis, (title, contestants) in zip(axes[0], panels.items(), strict=True):
-        for name, values in contestants.items():
-            ordered = sorted(max(value, 0.001) for value in values)
-            axis.step(ordered, [(rank + 1) / len(ordered) for rank in range(len(ordered))], label=name, where="post")
+        for name, repeats in contestants.items():
+            [pooled] = axis.step(*_shares([late for repeat in repeats for late in repeat]), label=name, where="post")
+            for repeat in repeats if len(repeats) > 1 else ():
+                axis.step(*_shares(repeat), color=pooled.get_color(), where="post", linewidth=0.5, alpha=0.6)
         axis.set(title=title, xscale="log", xlabel=f"{unit} after the slot", ylabel="share of Jobs")
         axis.grid(True, which="both", alpha=0.3)
         axis.legend()
     return _saved(pyplot, figure, part)
 
 
-def curves(part: str, panels: Mapping[str, Mapping[float, float]], xlabel: str) -> Path | None:
-    """For each panel one curve over sizes."""
+def _shares(values: Sequence[float]) -> tuple[list[float], list[float]]:
+    ordered = sorted(max(value, 0.001) for value in values)
+    return ordered, [(rank + 1) / len(ordered) for rank in range(len(ordered))]
+
+
+def curves(part: str, panels: Mapping[str, Mapping[float, Spread]], xlabel: str) -> Path | None:
+    """For each panel one curve over sizes, with bars from the lowest to the highest."""
     pyplot = _pyplot()
     if pyplot is None:
         return None
     figure, axes = pyplot.subplots(1, len(panels), figsize=(4 * len(panels), 4), squeeze=False)
     for axis, (title, points) in zip(axes[0], panels.items(), strict=True):
-        axis.plot(list(points), list(points.values()), marker="o")
+        medians = [spread.median for spread in points.values()]
+        below = [spread.median - spread.low for spread in points.values()]
+        above = [spread.high - spread.median for spread in points.values()]
+        axis.errorbar(list(points), medians, yerr=[below, above], marker="o", capsize=4)
         axis.set(title=title, xlabel=xlabel, ylim=(0, None))
         axis.grid(True, alpha=0.3)
     return _saved(pyplot, figure, part)

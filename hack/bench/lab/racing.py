@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hack.bench.lab.cluster import Lab
 from hack.bench.lab.contestants import Contestant
 from hack.bench.lab.errors import BenchError
 from hack.bench.lab.figures import Lateness
-from hack.bench.lab.manifests import Fire
+from hack.bench.lab.manifests import NAMESPACE, Fire
 from hack.bench.lab.observing import Observer, Sighting
 
 WARM_UP = 20
@@ -27,10 +27,12 @@ _PATIENCE_TO_PREPARE = 0.025  # seconds for each object
 
 @dataclass(frozen=True)
 class Course:
-    """What is due: `rate` slots at each of `moments`, which lie a contestant's step apart."""
+    """What is due: `rate` slots at each of `moments`, which lie a contestant's step apart, in one namespace; and at the
+    first of them `lone` slots more, each in a namespace of its own."""
 
     rate: int
     moments: int = 1
+    lone: int = 0
     lead: float = 15.0
     """Seconds to prepare in, beyond what the number of objects asks for."""
     patience: float = 900.0
@@ -41,7 +43,9 @@ class Course:
 class Turn:
     figures: Lateness
     lateness: list[float]
-    """Of each Job, in seconds, in the order of their slots."""
+    """Of each Job, in seconds, in the order of their slots; the lone ones last."""
+    at_once: int | None = None
+    """How many slots the contestant may have worked on at once, as far as it tells."""
 
 
 def slots(step: int, now: float, count: int, lead: float) -> tuple[int, int]:
@@ -55,11 +59,13 @@ def _next(step: int, moment: float) -> int:
 
 
 def fires_of(course: Course, first: int, step: int) -> list[Fire]:
-    return [
+    crowd = [
         Fire(f"due-{moment:04d}-{number:05d}", first + moment * step)
         for moment in range(course.moments)
         for number in range(course.rate)
     ]
+    lone = [Fire(f"lone-{number:03d}", first, f"{NAMESPACE}-lone-{number:03d}") for number in range(course.lone)]
+    return [*crowd, *lone]
 
 
 def take_turn(lab: Lab, contestant: Contestant, course: Course, tell: Callable[[str], None]) -> Turn:
@@ -75,11 +81,13 @@ def take_turn(lab: Lab, contestant: Contestant, course: Course, tell: Callable[[
         contestant.settle(lab, first - _SOON)
         if time.time() > first - 1:
             raise BenchError(f"{len(fires)} objects were not there in time for their slot. Give more time with --lead.")
-        _await(observer, WARM_UP + len(fires), fires[-1].slot + course.patience, f"{contestant.name}: ", tell)
+        last = max(fire.slot for fire in fires)
+        _await(observer, WARM_UP + len(fires), last + course.patience, f"{contestant.name}: ", tell)
         time.sleep(_LINGER)
+        at_once = contestant.at_once()
     finally:
         contestant.end(lab)
-    return judge(observer.stop(), fires)
+    return replace(judge(observer.stop(), fires), at_once=at_once)
 
 
 def clean(lab: Lab, tell: Callable[[str], None]) -> None:

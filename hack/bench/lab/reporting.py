@@ -1,49 +1,31 @@
-"""What comes out: lines while it runs, tables at the end, and the same in `build/bench.json` for whoever compares."""
+"""What comes out: lines while it runs, tables at the end, and the same for `build/bench.json`."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import platform
 import shlex
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from hack.bench.lab import results
 from hack.bench.lab.figures import Spread
+from hack.bench.lab.results import RESULTS, Json, Target
 from hack.cluster import parts
-from hack.cluster.folder import CHECKOUT
 from rich.console import Console
 from rich.table import Table
 
-RESULTS = CHECKOUT / "build" / "bench.json"
-_WIDTH = 140
-
-
-@dataclass(frozen=True)
-class Target:
-    """A figure that was promised, and the one that was measured."""
-
-    what: str
-    value: float
-    limit: float
-    at_most: bool = True
-
-    @property
-    def met(self) -> bool:
-        return self.value <= self.limit if self.at_most else self.value >= self.limit
+_WIDTH = 150
 
 
 class Report:
     """Of one part."""
 
-    def __init__(self, part: str, arguments: Sequence[str]) -> None:
-        out = Console()
-        self.console = out if out.is_terminal else Console(width=_WIDTH, soft_wrap=True)
+    def __init__(self, part: str, arguments: Sequence[str], repeats: int) -> None:
+        self.console = _console()
         self.part = part
+        self._repeats = repeats
         self._command = shlex.join(["python", "hack/bench", part, *arguments])
         self._said = ""
 
@@ -61,36 +43,64 @@ class Report:
     def table(self, title: str, columns: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
         if self.console.is_terminal:
             self.console.file.write("\r\x1b[2K")
-        table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
-        for number, column in enumerate(columns):
-            table.add_column(column, justify="right" if number else "left", no_wrap=True)
-        for row in rows:
-            table.add_row(*row)
-        self.console.print(table)
+        self.console.print(_table(title, columns, rows))
 
-    def targets(self, targets: Sequence[Target]) -> None:
-        if targets:
-            rows = [
-                (t.what, f"{t.value:.3g}", f"{'≤' if t.at_most else '≥'} {t.limit:g}", "met" if t.met else "MISSED")
-                for t in targets
-            ]
-            self.table("Targets", ("", "measured", "target", ""), rows)
-
-    def save(self, result: dict[str, Any], targets: Sequence[Target], plot: Path | None) -> None:
-        """Into the JSON, beside the results of other parts."""
-        kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        kept[self.part] = {
+    def save(self, runs: Mapping[str, Json], targets: Sequence[Target], plot: Path | None) -> None:
+        """Tell which targets were met, and keep everything beside what other runs have measured."""
+        taken = {
             "command": self._command,
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "repeats": self._repeats,
             "machine": {"cores": os.cpu_count(), "load": os.getloadavg()[0], "python": platform.python_version()},
             "kubernetes": parts.kubernetes_version(),
-            "targets": [{**dataclasses.asdict(target), "met": target.met} for target in targets],
-            **result,
         }
-        RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        RESULTS.write_text(json.dumps(kept, indent=2, default=_plain) + "\n")
+        everything = results.merged(results.kept(), self.part, runs, targets, taken)
+        results.keep(everything)
+        if targets:
+            self.console.print(targets_table({target.what: everything["targets"][target.what] for target in targets}))
         drawn = f", plot: {plot}" if plot else "; no plot: matplotlib is missing, `make bench` installs it"
         self.console.print(f"Figures: {RESULTS}{drawn}", markup=False, highlight=False)
+
+
+def targets_table(targets: Mapping[str, Json]) -> Table:
+    return _table("Targets", ("", "measured", "target", "", "repeats", "taken"), target_rows(targets))
+
+
+def target_rows(targets: Mapping[str, Json]) -> list[tuple[str, ...]]:
+    """One for each target that is kept, those of a part together."""
+    return [
+        (
+            what,
+            shown(Spread(**found["measured"])),
+            f"{'≤' if found['at_most'] else '≥'} {found['limit']:g}",
+            "met" if found["met"] else "MISSED",
+            str(found["repeats"]),
+            found["at"],
+        )
+        for what, found in sorted(targets.items(), key=lambda item: str(item[1]["part"]))
+    ]
+
+
+def tell_targets() -> bool:
+    """Print all that were ever measured, in whichever run; False when there are none."""
+    targets = results.kept().get("targets", {})
+    if targets:
+        _console().print(targets_table(targets))
+    return bool(targets)
+
+
+def _console() -> Console:
+    out = Console()
+    return out if out.is_terminal else Console(width=_WIDTH, soft_wrap=True)
+
+
+def _table(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def shown(spread: Spread, digits: int = 3) -> str:
@@ -106,9 +116,3 @@ def _rounded(value: float, digits: int) -> str:
     if abs(value) >= 10**digits:
         return f"{value:.0f}"
     return f"{float(f'{value:.{digits}g}'):f}".rstrip("0").rstrip(".")
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    raise TypeError(f"{value!r} does not belong into the results")

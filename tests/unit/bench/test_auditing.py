@@ -33,6 +33,11 @@ def test_a_call_is_named_by_verb_and_subresource() -> None:
     assert by_kind(found) == {"patch taskschedules/status": 1}
 
 
+def test_clients_of_one_user_are_told_apart_by_what_they_call_themselves() -> None:
+    lines = [orjson.dumps({**orjson.loads(event("list", "jobs")), "userAgent": name}) for name in ("kopf/1.45", "cw")]
+    assert [call.agent for call in calls(lines)] == ["kopf", "cw"]
+
+
 def test_a_watch_is_counted_when_it_opens_and_not_again_when_it_ends() -> None:
     stages = [event("watch", "jobs", stage=stage) for stage in ("ResponseStarted", "ResponseComplete")]
     assert by_kind(calls(stages)) == {"watch jobs": 1}

@@ -12,6 +12,7 @@ from hack.bench.lab.figures import (
     over_repeats,
     per_run,
     percentile,
+    quotient,
     ratio,
 )
 
@@ -53,6 +54,14 @@ def test_figures_over_repeats_are_medians_of_each_repeat_and_not_of_all_jobs() -
 def test_a_ratio_is_taken_within_each_repeat() -> None:
     """The second repeat met a busy machine, and so did both contestants."""
     assert ratio([1.0, 10.0, 1.0], [2.0, 20.0, 4.0]) == Spread(median=0.5, low=0.25, high=0.5)
+
+
+def test_figures_not_taken_side_by_side_lie_between_what_their_repeats_allow() -> None:
+    assert quotient(Spread(4, low=2, high=6), Spread(2, low=1, high=4)) == Spread(2, low=0.5, high=6)
+
+
+def test_a_figure_against_nothing_is_beyond_every_limit() -> None:
+    assert quotient(Spread(4, low=2, high=6), Spread(0, low=0, high=4)) == Spread(float("inf"), 0.5, float("inf"))
 
 
 def test_contestants_with_unequal_repeats_are_not_compared() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hack.bench.lab.comparing import rotated
+from hack.bench.lab.comparing import rotated, run_of
+from hack.bench.lab.contestants import contestants
 from hack.bench.lab.errors import BenchError
 from hack.bench.lab.manifests import Fire, cron_at
 from hack.bench.lab.observing import Sighting
@@ -66,3 +67,9 @@ def test_a_slot_with_two_jobs_is_no_result() -> None:
 
 def test_each_repeat_begins_with_another_contestant() -> None:
     assert [rotated("abc", by) for by in range(4)] == [list("abc"), list("bca"), list("cab"), list("abc")]
+
+
+def test_a_run_is_known_by_its_size_and_who_took_part_in_whichever_order() -> None:
+    everybody = contestants(pods=False, concurrency=32)
+    some = {who: everybody[who] for who in ("raw", "cronwright")}
+    assert run_of("500", some) == "500: cronwright, raw" != run_of("500", everybody)
