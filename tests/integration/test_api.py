@@ -70,6 +70,7 @@ FULL_SCHEDULE_STATUS = TaskScheduleStatus(
         ),
     ),
     runs=20,
+    spent=19,
     succeeded=10,
     failed=4,
     cancelled=6,
