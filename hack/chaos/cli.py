@@ -185,10 +185,13 @@ class _Witness:
 
 
 def _repair(folder: Folder, state: State, attack: Attack) -> None:
-    """A part that died of an attack on another one is not what is tested here; it is started again."""
+    """A part that died of an attack on another one is not what is tested here; it is started again. And kwok
+    is in any case: what it could not write to a pod while the API server was away it never tries again.
+    """
     with folder.locked():
         attack.dead_parts += [row.name for row in control_plane.status(folder, state) if row.state == "down"]
         control_plane.up(folder, parts.Parts(Path(state.bin)), nodes=None, arguments={})
+        control_plane.restart(folder, state, "kwok")
 
 
 def _tend(replicas: dict[str, Replica]) -> None:

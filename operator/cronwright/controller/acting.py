@@ -288,8 +288,10 @@ class Actor:
             return
         record = record_of(schedule.status, name)
         prepared = prepared_claim(recorded.ledger) if recorded is not None else None
-        if recorded is not None and prepared is not None and record is None:
-            recorded.sought |= job_name(schedule.key.name, prepared) == name
+        is_prepared = prepared is not None and job_name(schedule.key.name, prepared) == name
+        if recorded is not None and is_prepared and record is None:
+            recorded.sought = True  # it was never started: if anything tells that the slot waits, it still does
+            return
         template = self._store.templates.get(self._store.template_key(schedule)) if schedule.spec else None
         for claim in ledger.claims:
             if job_name(schedule.key.name, claim) == name:

@@ -28,7 +28,7 @@ from cronwright.controller.pacing import Pace, delay_after
 from cronwright.controller.queueing import WorkQueue
 from cronwright.controller.store import Store, verdict
 from cronwright.controller.templates import Templates
-from cronwright.core.decide import decide
+from cronwright.core.decide import decide, report
 from cronwright.core.model import Decision, Key, Problem, Schedule, Start, Template, View
 from cronwright.core.story import story
 
@@ -175,7 +175,7 @@ class Engine:
         since = self._untold.setdefault(key, self._now())
         view = self.store.view(key, self._now())
         if view is not None and not since <= self._now() <= since + LONGEST_SILENCE:
-            await self._tell(view.schedule, decide(view))
+            await self._tell(view.schedule, report(view))
 
     def _foresee(self, key: Key) -> None:
         """With a slot prepared: decide now what will be decided when it is due, if nothing happens until then.

@@ -72,6 +72,19 @@ def decide(view: View) -> Decision:
     )
 
 
+def report(view: View) -> Decision:
+    """Nothing but the status, of what has been done so far, for a schedule that has something to do at every look.
+
+    Should the ledger be lost, status is a witness: it must not tell of a claim that is not written yet.
+    """
+    known = _known(view)
+    if not view.recorded or doubtful(view) is not None:
+        return Decision(known, write=False, status=view.schedule.status)
+    ledger, _ = _fold(view, _follow_edits(view, promote(view, known)))
+    open_ = [progress_of(view, claim) for claim in ledger.claims]
+    return Decision(ledger, write=False, status=project(view, ledger, open_, fitness(view)))
+
+
 def _known(view: View) -> Ledger:
     """The ledger; if its Lease is not there, what is remembered of it and what status and Jobs tell besides."""
     if view.ledger is not None and view.recorded:

@@ -142,6 +142,7 @@ def merge(remembered: Ledger, told: Ledger) -> Ledger:
         older = claim.token in answered if claim.token else claim.slot <= remembered.watermark
         return (claim.slot, claim.token) in known or not older
 
+    prepared = remembered.prepared
     reasons = sorted(remembered.skips.keys() | told.skips.keys())
     counts: dict[str, Any] = {name: _more(getattr(remembered, name), getattr(told, name)) for name in _GROWING}
     return replace(
@@ -149,6 +150,7 @@ def merge(remembered: Ledger, told: Ledger) -> Ledger:
         claims=_joined(remembered.claims, filter(is_news, told.claims)),
         skips={reason: max(remembered.skips.get(reason, 0), told.skips.get(reason, 0)) for reason in reasons},
         requests=_both(remembered.requests, told.requests),
+        prepared=None if prepared is not None and prepared <= counts["watermark"] else prepared,
         **counts,
     )
 

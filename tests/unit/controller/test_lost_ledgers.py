@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from cronwright.cluster.port import Conflict, Json, NotFound, Resource
 from cronwright.controller.acting import LAST_WORDS, Actor
 from cronwright.controller.store import LEDGER, Store
 from cronwright.core import ledger as ledgers
-from cronwright.core.model import Key, Ledger
+from cronwright.core.model import Claim, Key, Ledger
+from cronwright.core.names import job_name
 
 UID = "schedule-uid"
 SEEN = Ledger(timing="t", watermark=100, runs=1)
@@ -103,3 +105,14 @@ async def test_a_missing_lease_whose_deletion_nobody_tells_is_written_again_in_t
     assert not await actor.record(schedule, SEEN)
     assert await actor.record(schedule, SEEN)
     assert len(cluster.created) == 1
+
+
+async def test_a_prepared_slot_that_nobody_started_is_not_taken_for_one_whose_job_was_deleted(store: Store) -> None:
+    """Its status told that it waited: it was counted as cancelled, and never ran."""
+    prepared = Claim(200, 1, "Schedule", 200)
+    store.observe_lease(lease(replace(SEEN, prepared=prepared.slot), 8), deleted=True)
+    schedule, name = store.schedules[Key("ns", "s")], job_name("s", prepared)
+    actor = Actor(NoLease(), store, lambda: 1000.0, "test")
+    await actor.inspect(schedule, replace(LATER, claims=(prepared,)), name)
+    assert store.ledgers[UID].sought
+    assert name not in store.runs[UID]

@@ -27,7 +27,7 @@ from tests.unit.core.views import (
 )
 
 from cronwright.api.retrying import Retry
-from cronwright.core.decide import RECLAIM, decide
+from cronwright.core.decide import RECLAIM, decide, report
 from cronwright.core.model import Claim, Decision, Outcome, Start, Stop
 from cronwright.core.names import job_name
 from cronwright.core.progress import remembered, retry_of
@@ -263,6 +263,19 @@ def test_whoever_prepared_a_slot_may_have_started_it(
     decision = decide(replace(view(of, known=ledger(of, prepared=T), now=1), **given))
     assert (started(decision), decision.write) == (starts, writes)
     assert decision.inspect == tuple(name.format(T=T) for name in inspects)
+
+
+def test_a_report_tells_of_what_was_done_and_of_no_slot_that_is_not_claimed_yet() -> None:
+    """A status told of a slot as waiting, its writer died before starting it, and the ledger was deleted."""
+    of, ended = schedule(), claim(-MINUTE)
+    known = ledger(of, ended, prepared=T, runs=7)
+    seen = replace(view(of, known=known, runs=[succeeded(ended)], now=1), own=True)
+    assert decide(seen).status["runs"] == 8
+    told = report(seen)
+    assert (told.write, told.starts, told.status["runs"], told.status["succeeded"]) == (False, (), 7, 1)
+    assert "waiting" not in told.status
+    assert told.status["nextRunTime"] == at(0)
+    assert report(replace(seen, recorded=False)).status == of.status
 
 
 def test_replace_ends_a_claim_whose_job_may_be_there_and_drops_one_that_never_started() -> None:

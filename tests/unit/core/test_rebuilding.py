@@ -179,6 +179,13 @@ def test_an_old_status_does_not_bring_back_what_memory_knows_the_end_of() -> Non
     assert merge(remembered, told).claims == (replace(open_, attempt=2), news)
 
 
+def test_a_prepared_slot_that_status_accounts_for_is_prepared_no_more() -> None:
+    remembered = ledger(schedule(), watermark=T - 2 * MINUTE, prepared=T - MINUTE)
+    merged = merge(remembered, ledger(schedule(), claim(-MINUTE), watermark=T - MINUTE))
+    assert (merged.prepared, merged.claims) == (None, (claim(-MINUTE),)), "or it would be counted again"
+    assert merge(remembered, ledger(schedule(), watermark=T - 2 * MINUTE)).prepared == T - MINUTE
+
+
 def test_requests_that_either_knows_of_are_not_carried_out_again() -> None:
     one, two = Handled("one", "RunNow", True, "", T, 1), Handled("two", "RunNow", True, "", T + 1)
     merged = merge(ledger(schedule(), requests=(one,)), ledger(schedule(), requests=(replace(one, succeeded=1), two)))
