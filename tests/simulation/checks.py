@@ -17,7 +17,8 @@ from tests.simulation.oracle import slots
 from cronwright.cluster.port import JOBS, LEASES, PODS, SCHEDULES, Json
 from cronwright.controller.store import LEDGER
 from cronwright.core import ledger as ledgers
-from cronwright.core.model import PREFIX, REQUEST_PREFIX, Ledger, Problem
+from cronwright.core.model import PREFIX, REQUEST_PREFIX, Claim, Ledger, Problem
+from cronwright.core.names import job_name
 from cronwright.core.requests import parse
 from cronwright.timing import parse_instant
 
@@ -44,9 +45,10 @@ class Story:
     """A person deleted a Job of it."""
     version: int = 0
     """Of its Lease."""
+    deletions: dict[Identity, tuple[float, int]] = field(default_factory=dict)
+    """When a person last deleted a Job of theirs, and the version of the ledger then."""
     unrecorded: dict[Identity, tuple[float, int]] = field(default_factory=dict)
-    """Identities whose Job a person deleted before status or ledger told that it had been created: when that was, and
-    the version of the ledger that claimed it."""
+    """Those of them whose Job neither status nor ledger told of, or only a status that a person wiped later."""
     completed: set[tuple[int, str]] = field(default_factory=set)
     policies: set[str] = field(default_factory=set)
     budgets: set[int | None] = field(default_factory=set)
@@ -125,6 +127,7 @@ class Checks:
         story.budgets.add(spec.get("maxRuns"))
         if change.by == PERSON:
             self._requests(story, meta.get("annotations") or {})
+            self._wiped(story)
         if change.type == "DELETED":
             story.deleted = True
 
@@ -137,6 +140,13 @@ class Checks:
                 story.requests[mark.removeprefix(REQUEST_PREFIX)].add(known.kind if known else "Malformed")
                 story.policies |= {known.policy} - {""} if known else set()
                 story.by_hand |= known is not None and known.kind == "Cancel"
+
+    def _wiped(self, story: Story) -> None:
+        """A person may have wiped the only record of a Job that a person had deleted."""
+        for identity, known in story.deletions.items():
+            slot, token, attempt = identity
+            if not self._recorded(story, identity, job_name(story.name, Claim(slot, attempt, "Schedule", slot, token))):
+                story.unrecorded.setdefault(identity, known)
 
     # The ledger
 
@@ -162,7 +172,9 @@ class Checks:
         story.watermark = max(story.watermark, ledger.watermark)
         story.ledger = ledger
         story.version = int(change.obj["metadata"]["resourceVersion"])
-        story.paused |= bool(ledger.paused)
+        # Paused and resumed in one decision, a schedule is never seen paused; what was due before is past all the same.
+        resumed = any(handled.kind == "Resume" and handled.accepted for handled in ledger.requests)
+        story.paused |= bool(ledger.paused) or resumed
         budget = next(iter(story.budgets)) if len(story.budgets) == 1 else None
         if budget is not None and ledger.spent > budget:
             self._report(f"{story.name}: {ledger.spent} runs were claimed, maxRuns is {budget}")
@@ -182,8 +194,9 @@ class Checks:
             story.completed.add(identity[:2])
         if change.type == "DELETED" and change.by == PERSON:
             story.by_hand = True
+            story.deletions[identity] = (self._now(), story.version)
             if not self._recorded(story, identity, job["metadata"]["name"]):
-                story.unrecorded[identity] = (self._now(), story.version)
+                story.unrecorded[identity] = story.deletions[identity]
         if change.type != "ADDED":
             return
         self._once(story, identity, job, change.by)

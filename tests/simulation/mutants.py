@@ -22,6 +22,7 @@ from cronwright.controller.engine import Engine
 from cronwright.controller.leadership import Leadership
 from cronwright.controller.store import Store
 from cronwright.core import decide as deciding
+from cronwright.core import ledger as ledgers
 from cronwright.core.decide import decide as decide_well
 from cronwright.core.model import Decision, Key, Ledger, Problem, Schedule, Start, Template, View
 from cronwright.core.observe import run_from
@@ -35,6 +36,8 @@ class Mutant:
     mistake: str
     seed: int
     """The history that catches it."""
+    shows: str
+    """How, as a regular expression: a history may also fail for another reason."""
     break_: Callable[[], AbstractContextManager[Any]]
 
 
@@ -108,22 +111,29 @@ def run_on_while_inspecting() -> AbstractContextManager[Any]:
     return patches
 
 
+def leading_on() -> AbstractContextManager[Any]:
+    """Whoever led goes on until told otherwise, however long ago its Lease was last renewed."""
+
+    def holds(self: Leadership, shard: int) -> bool:
+        return shard in self._until
+
+    return mock.patch.object(Leadership, "holds", holds)
+
+
 def no_fencing() -> AbstractContextManager[Any]:
-    """Whoever led goes on until told otherwise, however long ago it last renewed, and trusts a ledger whoever wrote it
-    last."""
+    """A new leader trusts what it knows of a ledger, though its last leader may have written a newer one."""
     original = Store.view
 
     def view(self: Store, key: Key, now: float) -> View | None:
         seen = original(self, key, now)
         return None if seen is None else replace(seen, own=True)
 
-    def holds(self: Leadership, shard: int) -> bool:
-        return shard in self._until
+    return mock.patch.object(Store, "view", view)
 
-    patches = contextlib.ExitStack()
-    patches.enter_context(mock.patch.object(Store, "view", view))
-    patches.enter_context(mock.patch.object(Leadership, "holds", holds))
-    return patches
+
+def deaf_to_edits() -> AbstractContextManager[Any]:
+    """A shard stays ours though its Lease tells of another holder."""
+    return mock.patch.object(Leadership, "_note_holder")
 
 
 def wall_clock_lease() -> AbstractContextManager[Any]:
@@ -146,17 +156,25 @@ def no_doubt() -> AbstractContextManager[Any]:
     return mock.patch.object(deciding, "doubtful", return_value=None)
 
 
+def forgotten_requests() -> AbstractContextManager[Any]:
+    """Only the last request is remembered."""
+    return mock.patch.object(ledgers, "REQUESTS_REMEMBERED", 1)
+
+
 MUTANTS = (
-    Mutant("claim after create", 0, claim_after_create),
-    Mutant("no compare-and-set", 41, no_compare_and_set),
-    Mutant("watermark from status", 10, watermark_from_status),
-    Mutant("no fencing", 411, no_fencing),
-    Mutant("wall-clock lease", 238, wall_clock_lease),
-    Mutant("adopt anybody's Job", 2, adopt_anybodys_job),
-    Mutant("wake for what is past", 0, wake_for_what_is_past),
-    Mutant("run on while inspecting", 74, run_on_while_inspecting),
-    Mutant("no recall", 735, no_recall),
-    Mutant("no doubt", 1058, no_doubt),
+    Mutant("claim after create", 0, "does not claim", claim_after_create),
+    Mutant("no compare-and-set", 398, "watermark moved back", no_compare_and_set),
+    Mutant("watermark from status", 10, r"status\.skips", watermark_from_status),
+    Mutant("leading on", 0, "would act on the same schedules", leading_on),
+    Mutant("no fencing", 411, "does not claim", no_fencing),
+    Mutant("wall-clock lease", 6, "would act on the same schedules", wall_clock_lease),
+    Mutant("deaf to edits", 15, "would act on the same schedules", deaf_to_edits),
+    Mutant("adopt anybody's Job", 524, "slots were due", adopt_anybodys_job),
+    Mutant("wake for what is past", 0, "callbacks at one instant", wake_for_what_is_past),
+    Mutant("run on while inspecting", 53, "was running", run_on_while_inspecting),
+    Mutant("no recall", 735, "a second Job", no_recall),
+    Mutant("no doubt", 1058, "maxRuns", no_doubt),
+    Mutant("forgotten requests", 11, "was carried out", forgotten_requests),
 )
 
 

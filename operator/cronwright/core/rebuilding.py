@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from cronwright.api.schedule import ConcurrencyPolicy
 from cronwright.core.admission import pass_over
 from cronwright.core.ledger import REQUESTS_REMEMBERED
 from cronwright.core.model import Claim, Handled, Json, Ledger, Run, Schedule, Skip
@@ -94,7 +95,7 @@ def _with_jobs(ledger: Ledger, schedule: Schedule, runs: Mapping[str, Run]) -> L
     """Jobs that are not over, and those of slots that nobody else tells of, are claims."""
     own = [run for run in runs.values() if run.trigger in ("Schedule", "CatchUp") and run.slot > ledger.watermark]
     found = [run for run in runs.values() if not run.over] + own
-    jobs = [Claim(r.slot, r.attempt, r.trigger, r.created, r.token) for r in found]
+    jobs = [Claim(r.slot, r.attempt, r.trigger, r.created, r.token, ending=_ending(schedule, r, own)) for r in found]
     ledger = replace(ledger, claims=_joined(ledger.claims, sorted(jobs, key=lambda c: (c.slot, c.attempt))))
     new = {run.slot for run in own}
     if not new:
@@ -107,6 +108,12 @@ def _with_jobs(ledger: Ledger, schedule: Schedule, runs: Mapping[str, Run]) -> L
         spent=ledger.spent + len(new),
         last_slot=max(ledger.last_slot or 0, *new),
     )
+
+
+def _ending(schedule: Schedule, run: Run, own: Iterable[Run]) -> str:
+    """A later run shows that one before it was not to be tried again, unless they may run side by side."""
+    apart = schedule.spec is not None and schedule.spec.concurrency_policy != ConcurrencyPolicy.ALLOW
+    return "Replaced" if apart and run.over and any(run.slot < other.slot for other in own) else ""
 
 
 def _skip_between(ledger: Ledger, schedule: Schedule, new: set[int]) -> Ledger:

@@ -146,6 +146,17 @@ def test_a_retry_that_is_pending_is_not_lost_with_the_lease() -> None:
         assert again.attempt == 2
 
 
+@pytest.mark.parametrize(("policy", "endings"), [("Replace", ["Replaced", ""]), ("Allow", ["", ""])])
+def test_a_failed_run_is_not_tried_again_beside_a_later_one(policy: str, endings: list[str]) -> None:
+    """With status wiped and the ledger deleted both were, at once."""
+    jobs = [failed(claim(-2 * MINUTE), retry=RETRY), failed(claim(-MINUTE), retry=RETRY)]
+    rebuilt = rebuild(schedule(concurrencyPolicy=policy), {r.name: r for r in jobs})
+    assert [c.ending for c in rebuilt.claims] == endings
+    later = decide(view(schedule(concurrencyPolicy=policy), known=rebuilt, runs=jobs, now=10 * MINUTE))
+    again = T - 2 * MINUTE in [start.claim.slot for start in later.starts]
+    assert again == (policy == "Allow")
+
+
 # Slots of which nobody knows any more
 
 
