@@ -87,7 +87,7 @@ class Stream:
         for change in missed:
             self.send(change.type, change.obj, change.data)
         net.loop.call_later(min(BOOKMARKS, self._seconds - 2), self._bookmark, context=OUTSIDE)
-        net.loop.call_later(self._seconds, self._put, None, context=OUTSIDE)
+        net.loop.call_later(self._seconds, self._end, context=OUTSIDE)
 
     def _close(self) -> None:
         self._open = False
@@ -144,6 +144,10 @@ class Stream:
         mark = {"kind": self.resource.kind, "metadata": {"resourceVersion": str(self._net.server.version)}}
         self._deliver(("BOOKMARK", orjson.dumps(mark)))
         self._net.loop.call_later(BOOKMARKS, self._bookmark, context=OUTSIDE)
+
+    def _end(self) -> None:
+        """Behind all that was said before it, however late that arrives."""
+        self._net.loop.call_at(max(self._last + 1e-6, self._net.loop.time()), self._put, None, context=OUTSIDE)
 
     def _happens(self, kind: str, chance: float) -> bool:
         if chance and self._net.draw.random() < chance:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence, Set
 from typing import Protocol
 
-from cronwright.cluster.port import Cluster, ClusterError, Expired, Json, Resource
+from cronwright.cluster.port import Cluster, ClusterError, Expired, Json, Resource, Unavailable
 from cronwright.controller.pacing import delay_after
 from cronwright.core.observe import key_of
 
@@ -106,13 +106,18 @@ class Watch:
         self._version = version
 
     async def _hear_since(self, version: int) -> None:
+        """Up to the API server's bookmark, or for as long as it had the time to send one."""
+        clock = asyncio.get_running_loop().time
+        opened = clock()
         async for kind, obj in self._cluster.watch(
             self._resource, version=str(version), selector=self._selector, seconds=RECALL_SECONDS
         ):
             if kind == "BOOKMARK":
-                break
+                return
             if kind == "DELETED":
                 self._observe(obj, deleted=True)
+        if clock() < opened + RECALL_SECONDS - 1:
+            raise Unavailable(f"{self._resource.plural}: the watch ended before it had told all of the past")
 
     async def follow(self) -> None:
         """Watch for ever; after `sync` was called once.

@@ -47,6 +47,8 @@ def decide(view: View) -> Decision:
     settled, replaced = _fold(view, _admit(view, folded, problem))
     open_ = [progress_of(view, claim) for claim in settled.claims]
     begun, starts = _start(view, settled, open_, problem)
+    if starts and (name := doubtful(view, early=True)) is not None:
+        return Decision(known, write=False, inspect=(name,), status=view.schedule.status)
     unwritten = may_start_unwritten(view, folded, begun, starts)
     if not unwritten and not any(p.state == "Inspecting" for p in open_):
         begun = prepare(view, begun, passing=problem is None and not _idle(view, begun, problem))

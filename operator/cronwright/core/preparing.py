@@ -48,18 +48,19 @@ def promote(view: View, ledger: Ledger) -> Ledger:
     return claimed(ledger, claim) if name in view.asked or _is_known(view, name) else ledger
 
 
-def doubtful(view: View) -> str | None:
+def doubtful(view: View, *, early: bool = False) -> str | None:
     """The Job of a prepared slot that is due, if somebody else may have created it and we have not heard of it.
 
     Whoever prepared the slot starts it without another write, and watches may be behind: a Lease can reach a successor
-    without the Job and the status that its predecessor wrote later. So the Job is asked for, before anything else.
+    without the Job and the status that its predecessor wrote later. So the Job is asked for, before anything else. And
+    `early`, before the slot is due, if anything is to be started beside it: by their clock it may have been.
     """
     claim, timetable = prepared_claim(view.ledger), view.schedule.timetable
     if claim is None or view.own or view.sought:
         return None
     due = claim.slot if timetable is None else timetable.due(claim.slot)
     name = job_name(view.schedule.key.name, claim)
-    return None if due > view.now or name in view.asked or _is_known(view, name) else name
+    return None if (due > view.now and not early) or name in view.asked or _is_known(view, name) else name
 
 
 def may_hang(view: View, ledger: Ledger) -> bool:

@@ -92,11 +92,14 @@ def _retrying(schedule: str, status: Json, runs: Mapping[str, Run]) -> Iterable[
 
 
 def _with_jobs(ledger: Ledger, schedule: Schedule, runs: Mapping[str, Run]) -> Ledger:
-    """Jobs that are not over, and those of slots that nobody else tells of, are claims."""
+    """Jobs that are not over, and those of slots and requests that nobody else tells of, are claims."""
     own = [run for run in runs.values() if run.trigger in ("Schedule", "CatchUp") and run.slot > ledger.watermark]
-    found = [run for run in runs.values() if not run.over] + own
+    asked = _asked_for(ledger, runs)
+    found = [run for run in runs.values() if not run.over] + own + asked
     jobs = [Claim(r.slot, r.attempt, r.trigger, r.created, r.token, ending=_ending(schedule, r, own)) for r in found]
     ledger = replace(ledger, claims=_joined(ledger.claims, sorted(jobs, key=lambda c: (c.slot, c.attempt))))
+    answers = {run.token: Handled(run.token, "RunNow", True, "1 run claimed.", run.slot, 1) for run in asked}
+    ledger = replace(ledger, requests=_both(ledger.requests, answers.values()), runs=ledger.runs + len(answers))
     new = {run.slot for run in own}
     if not new:
         return ledger
@@ -108,6 +111,13 @@ def _with_jobs(ledger: Ledger, schedule: Schedule, runs: Mapping[str, Run]) -> L
         spent=ledger.spent + len(new),
         last_slot=max(ledger.last_slot or 0, *new),
     )
+
+
+def _asked_for(ledger: Ledger, runs: Mapping[str, Run]) -> list[Run]:
+    """The runs of requests to run now that only they tell of. A backfill is not over with the Jobs that it has, and to
+    answer it again makes no second ones."""
+    known = {handled.id for handled in ledger.requests} | {claim.token for claim in ledger.claims}
+    return [run for run in runs.values() if run.trigger == "Manual" and run.token and run.token not in known]
 
 
 def _ending(schedule: Schedule, run: Run, own: Iterable[Run]) -> str:

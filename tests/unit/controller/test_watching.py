@@ -254,6 +254,13 @@ async def test_a_past_that_the_api_server_has_forgotten_is_done_without() -> Non
     assert await recalled(cluster, 4) == [("b", False)]
 
 
+async def test_a_past_that_ends_before_its_bookmark_is_asked_for_again() -> None:
+    """An API server that stops closes its watches without a word; what it had not told yet was taken for nothing."""
+    cluster = ScriptedCluster([Listing([job("b", 7)], "9")], [[("DELETED", job("a", 5))]])
+    with pytest.raises(Unavailable):
+        await recalled(cluster, 4)
+
+
 async def test_one_old_doubt_does_not_hide_what_the_api_server_still_remembers() -> None:
     past: list[Step] = [("DELETED", job("a", 6)), ("BOOKMARK", mark(9))]
     cluster = ScriptedCluster([Listing([], "9")], [[Expired("too old")], [Expired("too old")], past])

@@ -265,6 +265,16 @@ def test_whoever_prepared_a_slot_may_have_started_it(
     assert decision.inspect == tuple(name.format(T=T) for name in inspects)
 
 
+def test_nothing_is_started_beside_a_slot_that_another_prepared_before_its_job_was_asked_for() -> None:
+    """By the clock of whoever prepared it, it may have been due: their clock was ahead, and our watch behind."""
+    of = schedule(requests={"now": "{}"})
+    seen = view(of, known=ledger(of, prepared=T), now=-8)
+    doubting = decide(seen)
+    assert (doubting.starts, doubting.write, doubting.inspect) == ((), False, (job_name("s", claim(0)),))
+    for sure in (replace(seen, sought=True), replace(seen, own=True)):
+        assert [start.claim.trigger for start in decide(sure).starts] == ["Manual"]
+
+
 def test_a_report_tells_of_what_was_done_and_of_no_slot_that_is_not_claimed_yet() -> None:
     """A status told of a slot as waiting, its writer died before starting it, and the ledger was deleted."""
     of, ended = schedule(), claim(-MINUTE)

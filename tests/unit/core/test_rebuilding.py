@@ -157,6 +157,17 @@ def test_a_failed_run_is_not_tried_again_beside_a_later_one(policy: str, endings
     assert again == (policy == "Allow")
 
 
+def test_a_request_that_only_its_job_tells_of_is_not_carried_out_again() -> None:
+    """Its claim was deleted before any status told of it, and the annotation was still there."""
+    asked = claim(-30, trigger="Manual", token="now")
+    for job in (run(asked), succeeded(asked)):
+        of = schedule(requests={"now": "{}"}, status={"runs": 3})
+        rebuilt = rebuild(of, {job.name: job})
+        assert [(handled.id, handled.kind, handled.runs) for handled in rebuilt.requests] == [("now", "RunNow", 1)]
+        assert (rebuilt.runs, rebuilt.spent, [c.token for c in rebuilt.claims]) == (4, 3, ["now"])
+        assert not [start for start in decide(view(of, known=rebuilt, runs=[job], now=-20)).starts if start.claim.token]
+
+
 # Slots of which nobody knows any more
 
 
