@@ -173,7 +173,7 @@ MUTANTS = (
     Mutant("wake for what is past", 0, "callbacks at one instant", wake_for_what_is_past),
     Mutant("run on while inspecting", 53, "was running", run_on_while_inspecting),
     Mutant("no recall", 735, "a second Job", no_recall),
-    Mutant("no doubt", 1058, "maxRuns", no_doubt),
+    Mutant("no doubt", 1058, "maxRuns|a second Job|slots were due", no_doubt),
     Mutant("forgotten requests", 11, "was carried out", forgotten_requests),
 )
 

@@ -43,7 +43,7 @@ from cronwright.core.model import (
 )
 from cronwright.core.names import job_name, lease_name
 from cronwright.core.observe import owner_of, run_from
-from cronwright.core.preparing import prepared_claim
+from cronwright.core.preparing import promised
 from cronwright.core.progress import cancelled, record_of, remembered, retry_of
 from cronwright.core.render import again, owner_reference, render, retry_policy
 
@@ -287,17 +287,14 @@ class Actor:
             self._store.observe_job(job)
             return
         record = record_of(schedule.status, name)
-        prepared = prepared_claim(recorded.ledger) if recorded is not None else None
-        is_prepared = prepared is not None and job_name(schedule.key.name, prepared) == name
-        if recorded is not None and is_prepared and record is None:
-            recorded.sought = True  # it was never started: if anything tells that the slot waits, it still does
-            return
-        template = self._store.templates.get(self._store.template_key(schedule)) if schedule.spec else None
-        for claim in ledger.claims:
-            if job_name(schedule.key.name, claim) == name:
-                waits = retry_of(schedule.status, schedule.key.name, claim) is not None
-                retry = retry_policy(schedule, template) if waits else None
-                self._store.runs[schedule.uid].setdefault(name, remembered(claim, name, record, retry))
+        claim = next((c for c in promised(ledger) if job_name(schedule.key.name, c) == name), None)
+        if recorded is not None and record is None and (claim is None or not claim.ending):
+            recorded.sought |= {name}  # nothing tells that it was ever started: it waits
+        elif claim is not None:
+            template = self._store.templates.get(self._store.template_key(schedule)) if schedule.spec else None
+            waits = retry_of(schedule.status, schedule.key.name, claim) is not None
+            retry = retry_policy(schedule, template) if waits else None
+            self._store.runs[schedule.uid].setdefault(name, remembered(claim, name, record, retry))
 
     async def _pods(self, namespace: str, job: str) -> list[Json]:
         selector = f"batch.kubernetes.io/job-name={job}"

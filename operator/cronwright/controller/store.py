@@ -37,8 +37,8 @@ class Recorded:
     """Written by this replica since it last took the shard: nobody else can have acted on it meanwhile."""
     lost: bool = False
     """The Lease was deleted: what it said still holds, and it must be written again."""
-    sought: bool = False
-    """The Job of the slot that it names as prepared was asked for, and is not there."""
+    sought: frozenset[str] = frozenset()
+    """Jobs that it promises, were asked for, and are not there."""
     missing_since: float | None = None
     """When the API server first said that there is no such Lease, while no watch has told of its deletion yet."""
 
@@ -295,7 +295,7 @@ class Store:
             ledger=recorded.ledger if recorded is not None else None,
             recorded=recorded is not None and not recorded.lost,
             own=recorded is not None and recorded.own,
-            sought=recorded is not None and recorded.sought,
+            sought=recorded.sought if recorded is not None else frozenset(),
             asked=frozenset(self.asked.get(schedule.uid, ())),
             unreadable=recorded is not None and recorded.ledger is None,
             runs=self.runs[schedule.uid],

@@ -36,8 +36,8 @@ def decide(view: View) -> Decision:
     known = _known(view)
     if view.schedule.deleting:
         return Decision(known, write=False)
-    if (name := doubtful(view)) is not None:
-        return Decision(known, write=False, inspect=(name,), status=view.schedule.status)
+    if doubts := doubtful(view, known):
+        return Decision(known, write=False, inspect=doubts, status=view.schedule.status)
     problem = fitness(view)
     if view.unreadable:
         return Decision(known, write=False, status=project(view, known, (), problem))
@@ -47,8 +47,8 @@ def decide(view: View) -> Decision:
     settled, replaced = _fold(view, _admit(view, folded, problem))
     open_ = [progress_of(view, claim) for claim in settled.claims]
     begun, starts = _start(view, settled, open_, problem)
-    if starts and (name := doubtful(view, early=True)) is not None:
-        return Decision(known, write=False, inspect=(name,), status=view.schedule.status)
+    if starts and (doubts := doubtful(view, known, early=True)):
+        return Decision(known, write=False, inspect=doubts, status=view.schedule.status)
     unwritten = may_start_unwritten(view, folded, begun, starts)
     if not unwritten and not any(p.state == "Inspecting" for p in open_):
         begun = prepare(view, begun, passing=problem is None and not _idle(view, begun, problem))
@@ -80,7 +80,7 @@ def report(view: View) -> Decision:
     Should the ledger be lost, status is a witness: it must not tell of a claim that is not written yet.
     """
     known = _known(view)
-    if not view.recorded or doubtful(view) is not None:
+    if not view.recorded or doubtful(view, known):
         return Decision(known, write=False, status=view.schedule.status)
     ledger, _ = _fold(view, _follow_edits(view, promote(view, known)))
     open_ = [progress_of(view, claim) for claim in ledger.claims]

@@ -21,6 +21,8 @@ import orjson
 
 from cronwright.core.decide import decide
 from cronwright.core.model import Category, Decision, Json, Ledger, Outcome, Run, Schedule, Start, Template, View
+from cronwright.core.names import job_name
+from cronwright.core.preparing import promised
 from cronwright.core.rebuilding import beginning, rebuild
 from cronwright.timing import Timetable
 
@@ -119,7 +121,13 @@ class _Simulation:
         while True:
             self._finish_jobs(now)
             view = View(
-                self._schedule, self._template, self._ledger, recorded=True, runs=self._runs, now=now, sought=True
+                self._schedule,
+                self._template,
+                self._ledger,
+                recorded=True,
+                runs=self._runs,
+                now=now,
+                sought=frozenset(job_name(self._schedule.key.name, claim) for claim in promised(self._ledger)),
             )
             decision = decide(view)
             self._note(self._ledger, decision.ledger, now)

@@ -252,8 +252,8 @@ class View:
     """The ledger was last written by this replica, which leads since then: nobody else can have acted on it."""
     asked: frozenset[str] = frozenset()
     """Jobs that were asked for without an answer: they may be there even if nobody has seen them."""
-    sought: bool = False
-    """The Job of the slot that the ledger names as prepared was asked for, and is not there."""
+    sought: frozenset[str] = frozenset()
+    """Jobs that the ledger promises, were asked for, and are not there."""
     unreadable: bool = False
     """There is a Lease, but nobody knows what it says."""
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from cronwright.core.model import Claim, Ledger, Start, View
 from cronwright.core.names import job_name
+from cronwright.core.progress import progress_of
 
 SHORTEST_LEAD, SPREAD, PARTS = 10, 20, 64
 """Seconds before a slot at which it is prepared: from 10 to 29.5, by the schedule's UID, so that a full hour's claims
@@ -48,19 +49,23 @@ def promote(view: View, ledger: Ledger) -> Ledger:
     return claimed(ledger, claim) if name in view.asked or _is_known(view, name) else ledger
 
 
-def doubtful(view: View, *, early: bool = False) -> str | None:
-    """The Job of a prepared slot that is due, if somebody else may have created it and we have not heard of it.
+def doubtful(view: View, known: Ledger, *, early: bool = False) -> tuple[str, ...]:
+    """The Jobs of claims that somebody else may have created and we have not heard of.
 
-    Whoever prepared the slot starts it without another write, and watches may be behind: a Lease can reach a successor
-    without the Job and the status that its predecessor wrote later. So the Job is asked for, before anything else. And
-    `early`, before the slot is due, if anything is to be started beside it: by their clock it may have been.
+    Watches may be behind: a Lease can reach a successor without the Jobs and the status that its predecessor wrote
+    later. So they are asked for, before anything else. Whoever prepared a slot starts it without another write, so its
+    Job is asked for too, once it is due; and `early`, before that, if anything is to be started beside it: by their
+    clock it may have been due.
     """
-    claim, timetable = prepared_claim(view.ledger), view.schedule.timetable
-    if claim is None or view.own or view.sought:
-        return None
-    due = claim.slot if timetable is None else timetable.due(claim.slot)
-    name = job_name(view.schedule.key.name, claim)
-    return None if (due > view.now and not early) or name in view.asked or _is_known(view, name) else name
+    if view.own or view.ledger is None:
+        return ()
+    claims = [claim for claim in known.claims if progress_of(view, claim).unstarted]
+    prepared, timetable = prepared_claim(known), view.schedule.timetable
+    if prepared is not None:
+        due = prepared.slot if timetable is None else timetable.due(prepared.slot)
+        claims += [prepared] if early or due <= view.now else []
+    names = (job_name(view.schedule.key.name, claim) for claim in claims)
+    return tuple(name for name in names if not (name in view.sought or name in view.asked or _is_known(view, name)))
 
 
 def may_hang(view: View, ledger: Ledger) -> bool:

@@ -73,7 +73,10 @@ def known(*jobs: Json, claims: tuple[Claim, ...] = (), spec: Json | None = None,
     return store
 
 
-def decided(store: Store) -> Decision:
+def decided(store: Store, *sought: str) -> Decision:
+    """`sought`: Jobs that were asked for and are not there."""
+    [recorded] = store.ledgers.values()
+    recorded.sought |= set(sought)
     view = store.view(KEY, NOW + 5)
     assert view is not None
     return decide(view)
@@ -111,7 +114,7 @@ def test_a_pause_is_written_at_once() -> None:
 
 def test_nothing_starts_while_an_earlier_attempt_that_may_be_retried_is_inspected() -> None:
     store = known(job(NOW - 20, ended="Failed", retry=RETRY), claims=(claim(NOW - 20), claim(NOW - 10)))
-    decision = decided(store)
+    decision = decided(store, f"nightly-{NOW - 10}-1")
     assert decision.inspect == (f"nightly-{NOW - 20}-1",)
     assert decision.starts == ()
 
@@ -120,10 +123,21 @@ def test_a_run_that_status_shows_and_no_job_is_known_of_is_looked_for_first() ->
     """The picture of the Jobs may be older than that of the schedules: its Job may well be running."""
     name = f"nightly-{NOW - 20}-1"
     store = known(claims=(claim(NOW - 20), claim(NOW - 10)), recentRuns=[{**RECORD, "name": name, "phase": "Running"}])
-    decision = decided(store)
+    decision = decided(store, f"nightly-{NOW - 10}-1")
     assert decision.inspect == (name,)
     assert decision.starts == ()
     assert [record["phase"] for record in decision.status["recentRuns"]] == ["Running"]
+
+
+def test_a_successor_asks_for_the_job_of_a_claim_before_it_drops_it() -> None:
+    """Its watch was behind: with Replace the claim was taken for one that never started, and its Job ran on."""
+    store = known(claims=(claim(NOW - 20),))
+    name = f"nightly-{NOW - 20}-1"
+    asking = decided(store)
+    assert (asking.inspect, asking.write, asking.starts) == ((name,), False, ())
+    assert [start.name for start in decided(store, name).starts] == [name]
+    store.observe_job(job(NOW - 20))
+    assert decided(store).inspect == ()
 
 
 def test_a_claim_that_was_being_ended_never_starts_again() -> None:

@@ -114,5 +114,5 @@ async def test_a_prepared_slot_that_nobody_started_is_not_taken_for_one_whose_jo
     schedule, name = store.schedules[Key("ns", "s")], job_name("s", prepared)
     actor = Actor(NoLease(), store, lambda: 1000.0, "test")
     await actor.inspect(schedule, replace(LATER, claims=(prepared,)), name)
-    assert store.ledgers[UID].sought
+    assert store.ledgers[UID].sought == {name}
     assert name not in store.runs[UID]

@@ -249,7 +249,12 @@ def test_a_prepared_slot_whose_job_was_asked_for_is_written_even_if_it_cannot_st
 PREPARED = {
     "ours: it starts, without another write": ({"own": True}, ["0/1"], (), False),
     "another's, and due: its Job is asked for": ({}, [], ("s-{T}-1",), False),
-    "another's, and its Job is not there: a slot like any other": ({"sought": True}, ["0/1"], (), True),
+    "another's, and its Job is not there: a slot like any other": (
+        {"sought": {job_name("s", claim(0))}},
+        ["0/1"],
+        (),
+        True,
+    ),
     "another's, and not due yet": ({"now": T - 1}, [], (), False),
 }
 
@@ -271,7 +276,7 @@ def test_nothing_is_started_beside_a_slot_that_another_prepared_before_its_job_w
     seen = view(of, known=ledger(of, prepared=T), now=-8)
     doubting = decide(seen)
     assert (doubting.starts, doubting.write, doubting.inspect) == ((), False, (job_name("s", claim(0)),))
-    for sure in (replace(seen, sought=True), replace(seen, own=True)):
+    for sure in (replace(seen, sought=frozenset({job_name("s", claim(0))})), replace(seen, own=True)):
         assert [start.claim.trigger for start in decide(sure).starts] == ["Manual"]
 
 

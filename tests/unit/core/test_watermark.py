@@ -9,6 +9,7 @@ from typing import Any
 from cronwright.api import TaskTemplateSpec
 from cronwright.core.decide import decide
 from cronwright.core.model import Decision, Key, Ledger, Outcome, Run, Schedule, Template, View
+from cronwright.core.names import job_name
 from cronwright.core.observe import schedule_from
 from cronwright.timing import format_instant, parse_instant
 
@@ -55,7 +56,8 @@ def look(
     template: Template | None = TEMPLATE,
     runs: Mapping[str, Run] | None = None,
 ) -> Decision:
-    return decide(View(record, template, ledger, recorded=ledger is not None, runs=runs or {}, now=day(now)))
+    sure = frozenset(job_name(record.key.name, claim) for claim in ledger.claims) if ledger is not None else frozenset()
+    return decide(View(record, template, ledger, ledger is not None, runs or {}, day(now), sought=sure))
 
 
 def started(decision: Decision) -> list[str]:

@@ -159,14 +159,17 @@ def view(
     recorded: bool = True,
     unreadable: bool = False,
 ) -> View:
-    """What is known so many seconds after the present slot. `gone`: there is no template."""
+    """What is known so many seconds after the present slot. `gone`: there is no template. Claims whose Job is not there
+    have none for sure."""
     of = of or schedule()
+    claims = known.claims if known is not None else ()
     return View(
         schedule=of,
         template=None if gone else using or template(),
         ledger=(known or ledger(of)) if recorded else None,
         recorded=recorded,
         runs={run.name: run for run in runs},
+        sought=frozenset(job_name(of.key.name, claim) for claim in claims),
         now=T + now,
         template_active=elsewhere,
         unreadable=unreadable,
