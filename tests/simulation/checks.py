@@ -201,8 +201,8 @@ class Checks:
             return
         self._once(story, identity, job, change.by)
         self._due(story, identity)
-        self._asked_for(story, identity)
-        for wrong in (*self._unclaimed(story, identity), *self._beside(story, job)):
+        wrongs = (*self._unclaimed(story, identity), *self._asked_for(story, identity), *self._beside(story, job))
+        for wrong in wrongs:
             if self._may_have_two_leaders():
                 self.not_promised["two leaders after a person's deletion or edit"] += 1
             else:
@@ -264,16 +264,17 @@ class Checks:
         if (slot, False) not in slots(story.spec, story.created, slot - 1, slot):
             self._report(f"{story.name}: a Job for {slot}, which is no slot")
 
-    def _asked_for(self, story: Story, identity: Identity) -> None:
+    @staticmethod
+    def _asked_for(story: Story, identity: Identity) -> Iterator[str]:
         """A request is carried out once, however often its annotation is seen."""
         slot, token, _ = identity
         if not token or story.amnesia:
             return
         if token not in story.requests:
-            self._report(f"{story.name}: a Job for {identity}, which nobody asked for")
+            yield f"{story.name}: a Job for {identity}, which nobody asked for"
         elsewhere = {other for other, known, _ in story.jobs if known == token} - {slot}
         if elsewhere and "Backfill" not in story.requests[token]:
-            self._report(f"{story.name}: {token} was carried out at {elsewhere} and again at {slot}")
+            yield f"{story.name}: {token} was carried out at {elsewhere} and again at {slot}"
 
     def _beside(self, story: Story, job: Json) -> Iterator[str]:
         """Forbid, Replace and Queue: a run starts when no pod of another can run any more."""
