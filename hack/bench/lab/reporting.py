@@ -16,7 +16,7 @@ from hack.cluster import parts
 from rich.console import Console
 from rich.table import Table
 
-_WIDTH = 150
+_WIDTH = 190
 
 
 class Report:
