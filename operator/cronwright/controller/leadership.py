@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _SHARD, _MEMBER = "cronwright-shard-", "cronwright-member-"
+_SOMEBODY = "?"
+"""Who may have taken a shard that was free, or had been ours, before its Lease was deleted."""
 _RETRY = 1.0
 _RANK_DELAY = 0.5
 _GOODBYE = 3.0
@@ -137,7 +139,7 @@ class Leadership:
         if known is not None and version <= known.version:
             return
         if deleted:
-            self._lose(name)
+            self._lose(name, spec.get("holderIdentity") or "")
         else:
             self._seen[name] = _Seen(
                 holder=spec.get("holderIdentity") or "",
@@ -158,13 +160,18 @@ class Leadership:
                 self._lose(name)
                 self._changed.set()
 
-    def _lose(self, name: str) -> None:
-        """There is no such Lease any more."""
+    def _lose(self, name: str, last: str | None = None) -> None:
+        """There is no such Lease any more. `last`: its last holder, if that was told."""
+        shard = _number(name)
+        held = shard is not None and self.holds(shard)
         self._note_holder(name, "")
         if name.startswith(_MEMBER):
             self._seen.pop(name, None)
-        elif (seen := self._seen.get(name)) is not None and not seen.gone:
-            seen.gone, seen.changed = True, self._monotonic()
+        elif (seen := self._seen.get(name)) is not None:
+            if not seen.gone:
+                seen.gone, seen.changed = True, self._monotonic()
+                seen.holder = _SOMEBODY if not held and seen.holder in ("", self._identity) else seen.holder
+            seen.holder = seen.holder if last is None else last
 
     def _note_holder(self, name: str, holder: str) -> None:
         """A shard that somebody else holds, or nobody, is not ours, whoever made it so: a person, perhaps."""

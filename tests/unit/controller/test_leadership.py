@@ -70,6 +70,16 @@ def test_a_lease_of_our_own_that_somebody_deleted_is_taken_again_at_once(replica
     assert replica._free_in(0) == 0
 
 
+@pytest.mark.parametrize("holder", ["me", ""])
+def test_a_lease_that_is_missing_may_have_been_somebody_elses_by_then(replica: Leadership, holder: str) -> None:
+    """It was ours once, or free: whoever took it unseen, while we slept, may not have heard that it is gone."""
+    replica.observe(lease(1, holder))
+    replica.reconcile(set(), 2)
+    assert replica._free_in(0) == DURATION
+    replica.observe(lease(3, holder), deleted=True)
+    assert replica._free_in(0) == 0, "nobody had: its last words say so"
+
+
 def test_a_lease_that_was_made_anew_counts_and_not_its_predecessor(replica: Leadership, clock: Clock) -> None:
     replica.observe(lease(1, "other"))
     replica.observe(lease(2, "other"), deleted=True)
