@@ -13,8 +13,8 @@ from hack.chaos.audit import Entry, Json
 
 CLAIM = "-claim-"
 MOMENT = 5.0
-"""Seconds within which a status ought to tell of a new Job. One that was deleted later than that and is made again is
-no accident of a moment: status was behind."""
+"""Seconds within which a status ought to tell of a new Job. One that was deleted later than that, with a replica at work
+by then, and is made again is no accident of a moment: status was behind."""
 
 
 @dataclass(frozen=True, order=True)
@@ -117,7 +117,8 @@ def tally(
 
 
 def _is_hole(same: Sequence[Creation], entries: Sequence[Entry], replicas: set[str]) -> bool:
-    """Whether each Job but the last was deleted by a person in its first moments, before any status had told of it."""
+    """Whether each Job but the last was deleted by a person in its first moments, or while no replica said a word any
+    more, and before any status had told of it."""
     for creation, following in pairwise(same):
         between = [e for e in entries if creation.at <= e.at <= following.at and e.done]
         deleted = [
@@ -126,7 +127,9 @@ def _is_hole(same: Sequence[Creation], entries: Sequence[Entry], replicas: set[s
             if (e.verb, e.resource, e.name) == ("delete", "jobs", creation.name) and e.actor not in replicas
         ]
         told = [e.at for e in between if _tells_of(e, creation.name)]
-        if not deleted or min(deleted) > creation.at + MOMENT or (told and min(told) < min(deleted)):
+        if not deleted or (told and min(told) < min(deleted)):
+            return False
+        if any(e.actor in replicas and creation.at + MOMENT < e.at < min(deleted) for e in between):
             return False
     return True
 

@@ -89,9 +89,17 @@ def test_a_job_that_a_person_deleted_after_status_told_of_it_is_no_hole() -> Non
 
 
 def test_a_job_that_a_person_deleted_long_after_its_creation_is_no_hole_though_no_status_told_of_it() -> None:
+    renewed = entry(20, "r2", "update", "leases", "cronwright-shard-0")
     gone = entry(40, "admin", "delete", "jobs", "s-10-1")
-    [double] = counted([10], [job_created(10.1, 10), gone, job_created(50, 10, "r2")]).doubles
+    [double] = counted([10], [job_created(10.1, 10), renewed, gone, job_created(50, 10, "r2")]).doubles
     assert not double.hole
+
+
+def test_unless_no_replica_was_left_that_could_have_told_of_it() -> None:
+    renewed = entry(12, "r2", "update", "leases", "cronwright-shard-0")
+    gone = entry(40, "admin", "delete", "jobs", "s-10-1")
+    [double] = counted([10], [job_created(10.1, 10), renewed, gone, job_created(50, 10, "r2")]).doubles
+    assert double.hole
 
 
 def test_what_a_deleted_ledger_had_accounted_for_may_be_lost() -> None:
