@@ -13,8 +13,8 @@ from hack.chaos.audit import Entry, Json
 
 CLAIM = "-claim-"
 MOMENT = 5.0
-"""Seconds within which a status ought to tell of a new Job. One that was deleted later than that, with a replica at work
-by then, and is made again is no accident of a moment: status was behind."""
+"""Seconds within which a status ought to tell of a new Job. One that was deleted later than that, with a replica at
+work by then, and is made again is no accident of a moment: status was behind."""
 
 
 @dataclass(frozen=True, order=True)
