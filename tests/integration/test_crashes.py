@@ -172,10 +172,12 @@ def test_replace_survives_a_crash_at_every_write(work: Workspace, operator: Oper
     [job] = work.jobs("replace")
     assert job["metadata"]["name"] == status["recentRuns"][0]["name"]
     runs = 3 - dropped(status)
-    assert (status["runs"], status["failed"], len(status["recentRuns"])) == (runs, 0, runs)
-    assert [record.get("category") for record in status["recentRuns"]] == [None, *["Cancelled"] * (runs - 1)]
+    assert (status["runs"], status["failed"], status.get("cancelled", 0)) == (runs, 0, runs - 1)
+    # One whose Job came and went in lives that ended before a status told of it is counted, and has no record.
+    told = [record.get("category") for record in status["recentRuns"]]
+    assert told in [[None, *["Cancelled"] * others] for others in range(runs)]
     assert once_each(work, [job])
-    assert lives >= 4
+    assert lives >= 3
 
 
 def test_queue_survives_a_crash_at_every_write(work: Workspace, operator: OperatorProcess) -> None:
